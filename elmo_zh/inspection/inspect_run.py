@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ def inspect_run(run: RunDir, shown: Shown, reporter: Reporter) -> dict[str, Any]
         "coverage_curve": [{"words": size, "share": round(float(curve[size]), 6)} for size in sorted(set(sizes))],
         "coverage_picture": _draw_coverage(curve, survey, coverage, run, reporter),
         "oddities": find_oddities(survey, sources, segmented.get("counts", {}), coverage, is_vocabulary_full=is_full),
-        "verdict": finished.get("train", {}).get("counts", {}).get("verdict", {}),
+        "verdict": finished.get("train", {}).get("counts", {}).get("findings", []),
     }
 
 
@@ -120,7 +119,7 @@ def describe_inspection(found: Mapping[str, Any]) -> Iterator[str]:
         (*coverage_lines(found["coverage_curve"]), *picture) if found["coverage_curve"] else (),
         _text(found["text"]) if found["text"] else (),
         _oddities(found["oddities"]) if found["oddities"] or (found["text"] and not found["verdict"]) else (),
-        describe_verdict(found["verdict"], Path(found["run"])) if found["verdict"] else (),
+        describe_verdict(found["verdict"]) if found["verdict"] else (),
     )
     shown = [lines for section in sections if (lines := list(section))]
     for number, lines in enumerate(shown):

@@ -1,8 +1,6 @@
 """Export a checkpoint as a bundle."""
 
-import platform
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,8 @@ from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import History
 from elmo_zh.bundle.warm_state import warm_up
 from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
-from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource, least_bytes, write_model
-from elmo_zh.config import Config, preparation_settings, result_settings
-from elmo_zh.corpus.cleaning.line_counts import visible
+from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
+from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
@@ -27,12 +24,11 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names, ended_at, load_record
-from elmo_zh.run.reporter import Reporter, counted, format_date, format_seconds
-from elmo_zh.run.tables import code_span, spelled, table
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.initial_weights import Start, load_start
+from elmo_zh.training.model_card import model_card
 from elmo_zh.training.optimizer import choose_dropout
-from elmo_zh.version import __version__
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 
@@ -144,136 +140,3 @@ def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
         if heldout:
             return {**figures, "heldout_set": heldout_set, "heldout": heldout}
     return figures
-
-
-_MOST_SOURCES = 50
-
-
-def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
-    """Return a run's model card, with a YAML header for model hubs and the additions in RUN/about.md."""
-    records = {
-        name: load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "vocab", "train")
-    }
-    header, about = _about(run)
-    sections = [
-        f"---\n{_HUB_HEADER}{header}---",
-        f"# Model card: {visible(run.name)}",
-        about,
-        "## Model\n\n" + table(("", ""), _model_rows(source, config)),
-        "## Text\n\n" + _describe_text(records["segment"], records["vocab"]),
-        "## Training\n\n" + table(("", ""), _training_rows(records["train"], source, config)),
-        "## Figures\n\n" + _describe_figures(records["train"], source.training),
-        "## Limits\n\n" + _LIMITS,
-        "## Make it again\n\n" + _describe_making(records["segment"]),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-_HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
-
-
-def _about(run: RunDir) -> tuple[str, str]:
-    """Split RUN/about.md into its header, which stands between two lines of ---, and its text."""
-    if not run.about.exists():
-        missing = (
-            f"(Write purpose, sources and licences of the text into {run.about.name} in the run, and export again.)"
-        )
-        return "", missing
-    try:
-        text = run.about.read_text(encoding="utf-8").strip()
-        header = re.match(r"---\n(.*?\n)---\n", text, re.DOTALL)
-        return (header[1], text[header.end() :].strip()) if header else ("", text)
-    except UnicodeDecodeError:
-        raise RunError(f"{run.about} is not UTF-8. Save it as UTF-8, and export again.") from None
-
-
-_LIMITS = """\
-- elmo-zh reads a word outside the vocabulary by the known words in it; other programs give it the vector of `<UNK>`.
-- Text of another kind or script than the training text is predicted worse. The command `evaluate` says by how much.
-- The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
-
-
-def _model_rows(source: BundleSource, config: Config) -> Iterable[tuple[str, str]]:
-    shape, text = source.bilm.shape, preparation_settings(config.text, without=NOT_IN_BUNDLE)
-    yield "kind", f"ELMo: forward and backward LSTM language model, {shape.mode} mode"
-    yield "layers", f"{shape.num_layers} in each direction, cell {shape.cell_dim}, projection {shape.projection_dim}"
-    yield "vectors", f"{2 * shape.projection_dim} numbers for each token and layer, {shape.num_layers + 1} layers"
-    yield "vocabulary", f"{shape.num_tokens:,} rows"
-    yield "text", _join(text)
-    yield "sentences start from", "the state carried over" if source.carry_state else "zero state"
-
-
-def _describe_text(segment: Mapping[str, Any], vocab: Mapping[str, Any]) -> str:
-    sources, counts = segment.get("sources") or {}, segment.get("counts") or {}
-    if not counts:
-        return "Unknown: the run has no record of its text."
-    shown = dict(sorted(sources.items())[:_MOST_SOURCES])
-    rows = [(code_span(visible(name)), found["kept_characters"]) for name, found in shown.items()]
-    if len(sources) > len(shown):
-        rest = sum(found["kept_characters"] for name, found in sources.items() if name not in shown)
-        rows.append((f"{len(sources) - len(shown):,} more", rest))
-    coverage = (vocab.get("counts") or {}).get("coverage")
-    known = f" {coverage:.2%} of the training tokens are in the vocabulary." if coverage else ""
-    return (
-        f"{table(('source', 'characters'), rows)}\n\n"
-        f"{counts['train_tokens']:,} tokens in {counts['train_sentences']:,} sentences to train on,"
-        f" {counts['heldout_tokens']:,} tokens in {counts['heldout_sentences']:,} sentences held out.{known}"
-    )
-
-
-def _training_rows(train: Mapping[str, Any], source: BundleSource, config: Config) -> Iterable[tuple[str, str]]:
-    counts, training = train.get("counts") or {}, source.training
-    yield "predicted tokens in each direction", f"{training['tokens']:,} ({training['epochs']:.2f} epochs)"
-    if counts:
-        how = counts["computation"]
-        threads = counted(how["num_threads"], "thread")
-        yield "time", f"{format_seconds(counts['training_seconds'])}, evaluations included"
-        yield "machine", f"{how['device']} ({_processor()}), {threads}, {how['precision']}"
-    if train.get("started_at"):
-        yield "date", format_date(train["started_at"])
-    yield "program", f"elmo-zh {__version__}"
-    if started_from := source.origin.get("started_from"):
-        yield "started from", f"the bundle with digest {started_from['digest']}"
-    dropout = {"dropout": source.training_options["dropout"]}
-    yield "settings", _join({**result_settings(config.train, without=("init",)), **dropout})
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
-
-
-def _describe_figures(train: Mapping[str, Any], training: Mapping[str, Any]) -> str:
-    heldout = training.get("heldout")
-    if not heldout:
-        return "None: no text was held out."
-    rows = [("this model", f"{heldout['perplexity']:,.1f}", f"{heldout['bits_per_character']:.3f}")]
-    for name, found in ((train.get("counts") or {}).get("baselines") or {}).items():
-        rows.append((f"{name} model", f"{found['perplexity']:,.1f}", f"{found['bits_per_character']:.3f}"))
-    return (
-        f"{table(('held-out text', 'perplexity', 'bits per character'), rows)}\n\n"
-        f"Exact, over the whole vocabulary, {heldout['num_predictions']:,} predictions in each direction;"
-        f" {heldout['oov_rate']:.1%} of the words are unknown."
-    )
-
-
-def _describe_making(segment: Mapping[str, Any]) -> str:
-    files = sorted((segment.get("inputs") or {}).items())
-    listed = [f"{found['digest']}  {visible(name)}" for name, found in files[:_MOST_SOURCES]]
-    if len(files) > _MOST_SOURCES:
-        listed.append(f"{len(files) - _MOST_SOURCES:,} more")
-    return "\n\n".join(
-        [
-            "The command `pipeline TEXT --config config.toml`, where TEXT is a folder with these files and"
-            " `config.toml` is that of the run, with the settings above:",
-            "\n".join(f"    {line}" for line in listed),
-        ]
-    )
-
-
-def _join(settings: Mapping[str, Any]) -> str:
-    return ", ".join(code_span(f"{name} = {spelled(value)}") for name, value in settings.items())

@@ -54,40 +54,6 @@ def evaluate_heldout(
     return Figures.build(measure_text(store, chosen), *total_cost(costs))
 
 
-# Two texts rarely share a run of this many tokens by chance.
-RUN_TOKENS = 8
-_RUN_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_SENTENCES_READ = 50_000
-
-
-def share_of_copies(store: IdStore) -> float:
-    """Return the share of held-out sentences of at least eight tokens in which eight in a row are in the training text.
-
-    Runs are compared by 64-bit hashes. All training text is read once; memory grows with the held-out text only.
-    """
-    runs, sentences = _runs(store.heldout, np.arange(len(store.heldout)))
-    known = np.unique(runs)
-    is_copied = np.zeros(len(known), np.bool_)
-    for start in range(0, len(store.train) if len(known) else 0, _SENTENCES_READ):
-        found, _ = _runs(store.train, np.arange(start, min(start + _SENTENCES_READ, len(store.train))))
-        places = np.minimum(np.searchsorted(known, found), len(known) - 1)
-        is_copied[places[known[places] == found]] = True
-    copied = sentences[is_copied[np.searchsorted(known, runs)]]
-    return len(np.unique(copied)) / max(1, len(np.unique(sentences)))
-
-
-def _runs(text: EncodedSentences, chosen: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the hash of each run of tokens within a sentence, and the sentence's position among the selected ones."""
-    ids, lengths = text.read(chosen)
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    num_runs = max(0, len(ids) - RUN_TOKENS + 1)
-    hashes = np.zeros(num_runs, np.uint64)
-    for place in range(RUN_TOKENS):
-        hashes = hashes * _RUN_FACTOR + ids[place : place + num_runs].astype(np.uint64)
-    is_within = owners[:num_runs] == owners[len(ids) - num_runs :]
-    return hashes[is_within], owners[:num_runs][is_within]
-
-
 MAX_TRAIN_TOKENS = 20_000_000
 _BASELINES = ("unigram", "bigram")
 

@@ -19,23 +19,17 @@ from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
-from elmo_zh.run.reporter import Reporter, counted, format_seconds
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import Computation, choose_computation, predict_memory, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.evaluation import evaluate_heldout, share_of_copies
+from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
 from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
+from elmo_zh.training.report import draw_run, report_baselines, report_plan, report_resumption, report_summary
 from elmo_zh.training.trainer import Trainer
-from elmo_zh.training.verdict import (
-    TrainingFigures,
-    describe_verdict,
-    draw_run,
-    judge,
-    report_baselines,
-    report_summary,
-)
+from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 from elmo_zh.word2vec.vectors import load_word_vectors
 
@@ -79,9 +73,10 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     is_resumed = trainer.resume()
     if not is_resumed:
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
-    _report_plan(context, trainer, step_seconds, memory_bytes)
+    report_plan(trainer, config.train, step_seconds, memory_bytes)
     if is_resumed:
-        reporter.note(_describe_resumption(trainer.step, trainer.schedule.num_steps))
+        report_resumption(trainer)
+    _advise(context, trainer)
     trainer.train()
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
@@ -212,38 +207,13 @@ def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | 
         _require_vectors_of_this_vocabulary(context.run)
 
 
-def _report_plan(context: _Context, trainer: Trainer, step_seconds: float, memory_bytes: int) -> None:
-    store, group, config = context.store, context.group, context.config.train
-    num_steps, epoch_tokens = trainer.schedule.num_steps, store.train.num_predictions
-    tokens = num_steps * step_tokens(config)
-    seconds = step_seconds * max(0, num_steps - trainer.step)
-    device = trainer.device.type
-    where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
-    context.reporter.note(
-        f"Training text: {counted(store.train.num_tokens, 'token')} in {counted(len(store.train), 'sentence')};"
-        f" held-out text: {counted(store.heldout.num_tokens, 'token')} in"
-        f" {counted(len(store.heldout), 'sentence')}."
-    )
-    context.reporter.note(
-        f"Plan: {counted(num_steps, 'step')} = {tokens / epoch_tokens:.2f} epochs = {tokens:,} predicted tokens per"
-        f" direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
-        f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
-        " evaluations."
-    )
-    if config.dropout == AUTOMATIC:
-        config = choose_dropout(config, epoch_tokens)
-        context.reporter.note(f"train.dropout is {config.dropout:g}, based on the number of epochs.")
-    for advice in starter_advice(context.config, store.train.num_tokens) if trainer.step == 0 else ():
+def _advise(context: _Context, trainer: Trainer) -> None:
+    config, epoch_tokens = context.config, context.store.train.num_predictions
+    if config.train.dropout == AUTOMATIC:
+        dropout = choose_dropout(config.train, epoch_tokens).dropout
+        context.reporter.note(f"train.dropout is {dropout:g}, based on the number of epochs.")
+    for advice in starter_advice(config, context.store.train.num_tokens) if trainer.step == 0 else ():
         context.reporter.note(advice)
-
-
-def _describe_resumption(step: int, num_steps: int) -> str:
-    if step <= num_steps:
-        return f"Resuming from step {step:,} of {num_steps:,}."
-    return (
-        f"Nothing to train: this run has already trained for {counted(step, 'step')}, more than its budget of"
-        f" {num_steps:,}. To train longer, raise train.max_tokens and train.epochs."
-    )
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
@@ -275,27 +245,23 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         outputs.append(run.training_picture)
     else:
         reporter.note("matplotlib is not installed, so training.png is not drawn.")
-    if heldout:
-        counts["heldout_share_of_copies"] = round(share_of_copies(context.store), 4)
-    verdict = asdict(judge(_gather_figures(context, start, counts)))
-    for line in describe_verdict(verdict, run.path):
+    findings = [asdict(finding) for finding in judge(_gather_figures(context, start, counts))]
+    for line in describe_verdict(findings):
         reporter.note(line)
-    return StageResult(outputs=outputs, counts={**counts, "verdict": verdict})
+    return StageResult(outputs=outputs, counts={**counts, "findings": findings})
 
 
 def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:
-    heldout, samples = counts.get("heldout"), MetricsFile(context.run.metrics).lines()
+    heldout, samples = counts.get("heldout") or {}, MetricsFile(context.run.metrics).lines()
     segmented = load_record(context.run.stage_record("segment"), damaged_is_none=True).get("counts", {})
     return TrainingFigures(
         train_tokens=context.store.train.num_tokens,
-        perplexity=heldout["perplexity"] if heldout else None,
+        perplexity=heldout.get("perplexity"),
         baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
         curve=[(line["tokens"], line["heldout_perplexity"]) for line in samples if line.get("heldout_set") == "sample"],
-        unknown_rate=heldout["oov_rate"] if heldout else 0.0,
+        unknown_rate=heldout.get("oov_rate", 0.0),
         num_rows=len(context.vocabulary),
         started_from_model=start is not None,
-        share_of_copies=counts.get("heldout_share_of_copies", 0.0),
-        near_copies_trained=segmented.get("near_copies_trained", 0),
-        near_copies_heldout=segmented.get("near_copies_heldout", 0),
+        num_near_copies=segmented.get("near_copies_heldout", 0),
         config=context.config,
     )

@@ -60,16 +60,13 @@ def test_a_finished_run(sample_run: SampleRun, run: Path) -> None:
 def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
     found = elmo_zh("inspect", run, "--json").result()
     record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
-    assert found["verdict"] == record["counts"]["verdict"]
-    assert list(found["verdict"]) == ["findings", "advice", "command"]
-    trained = sample_run.answer.stderr.splitlines()
-    start = trained.index("Verdict:")
+    assert found["verdict"] == record["counts"]["findings"]
     lines = elmo_zh("inspect", run).stdout.splitlines()
     shown = lines[lines.index("Verdict:") :]
-    assert shown[: len(found["verdict"]["findings"])] == trained[start : start + len(found["verdict"]["findings"])]
+    assert "\n".join(shown) in sample_run.answer.stderr
     # A run of an earlier version has none.
     with changed_json(run / "stages" / "train.json") as record:
-        del record["counts"]["verdict"]
+        del record["counts"]["findings"]
     assert "Verdict:" not in elmo_zh("inspect", run).stdout.splitlines()
 
 

@@ -31,7 +31,7 @@ from elmo_zh.model.precision import BFLOAT16, FLOAT32
 from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.training import computation
 from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.verdict import report_summary
+from elmo_zh.training.report import report_summary
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"

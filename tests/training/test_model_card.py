@@ -19,8 +19,7 @@ def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:
     segment, train = (record_of(sample_run.path, stage) for stage in ("segment", "train"))
     assert card.startswith(f"{HEADER}---\n\n# Model card: 新闻 1\n")
     for name, found in segment["sources"].items():
-        assert f"| `{name}` | {found['kept_characters']:,} |" in card
-        assert f"{segment['inputs'][name]['digest']}  {name}" in card
+        assert f"| `{name}` | {found['kept_characters']:,} | {segment['inputs'][name]['digest']} |" in card
     heldout, bigram = train["counts"]["heldout"], train["counts"]["baselines"]["bigram"]
     assert f"| this model | {heldout['perplexity']:,.1f} | {heldout['bits_per_character']:.3f} |" in card
     assert f"| bigram model | {bigram['perplexity']:,.1f} | {bigram['bits_per_character']:.3f} |" in card
@@ -58,7 +57,6 @@ def test_fifty_sources_are_named_and_the_others_counted(run: Path) -> None:
     write_json(path, sealed(record))
     assert elmo_zh("export", "--run", run, "--output", "copy").status == 0
     card = Path("copy/model_card.md").read_text(encoding="utf-8")
-    assert card.count("|`x`.txt\n") == 50
+    assert card.count("`x`.txt") == 50
     assert "| 10 more | 70 |" in card
-    assert "    10 more\n" in card
     assert r"| ``049\|`x`.txt`` | 7 |" in card
