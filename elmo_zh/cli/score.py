@@ -144,30 +144,21 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         scores = list(iter_pair_scores(scorer, texts, names, common.console))
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
-    found = accuracies(scores)
-    right, by_perplexity = (sum(each[name] for each in found.values()) for name in ("right", "right_by_perplexity"))
+    groups, measures = accuracies(scores), ("right", "right_by_perplexity", "right_by_slln_lp")
+    totals = {measure: sum(group[measure] for group in groups.values()) for measure in measures}
     rows = [
-        [
-            kind,
-            f"{each['pairs']:,}",
-            *(f"{each[name] / each['pairs']:.1%}" for name in ("right", "right_by_perplexity")),
-        ]
-        for kind, each in found.items()
+        [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in measures)]
+        for kind, group in groups.items()
     ]
-    header = ["kind", "pairs", "by probability", "by perplexity"]
-    summary = f"The first sentence is more probable in {right:,} of {counted(len(scores), 'pair')}"
+    header = ["kind", "pairs", "by probability", "by perplexity", "by SLLN-LP"]
+    summary = f"The first sentence is more probable in {totals['right']:,} of {counted(len(scores), 'pair')}"
+    if scores:
+        right, by_perplexity, by_slln_lp = (f"{total / len(scores):.1%}" for total in totals.values())
+        summary = f"{summary}: {right} ({by_perplexity} by perplexity, {by_slln_lp} by SLLN-LP)"
     common.finish(
-        {
-            "pairs": len(scores),
-            "right": right,
-            "right_by_perplexity": by_perplexity,
-            "groups": found,
-            "output": str(output) if output else None,
-        },
+        {"pairs": len(scores), **totals, "groups": groups, "output": str(output) if output else None},
         *(aligned(rows, header=header) if len(rows) > 1 else ()),
-        f"{summary}: {right / len(scores):.1%} ({by_perplexity / len(scores):.1%} by perplexity)"
-        if scores
-        else summary,
+        summary,
         *([f"Wrote {output}"] if output else []),
         bundle=bundle,
     )

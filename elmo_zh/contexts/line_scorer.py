@@ -1,5 +1,6 @@
 """LineScorer: computes the exact log-probability of lines under a model's forward and backward LMs."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -87,6 +88,16 @@ class LineScore:
     def mean_nats(self) -> float:
         """Mean cost of both directions, in nats."""
         return (self.forward_nats + self.backward_nats) / 2
+
+    @property
+    def slln_lp(self) -> float | None:
+        """Log-probability with spelling, divided by the square root of the number of predictions; None if empty.
+
+        The sub-linear length normalised log-probability of Liu et al. (2024), ZhoBLiMP, with their exponent 0.5.
+        """
+        if not self.num_sentences:
+            return None
+        return -(self.mean_nats + self.spelling_nats) / math.sqrt(self.measure.num_predictions)
 
     @property
     def bits_per_character(self) -> float | None:

@@ -21,7 +21,7 @@ from elmo_zh.text.windows import iter_windows
 # Equal lines of a part are scored once.
 PART_LINES = 2048
 PART_CHARACTERS = 200_000
-_PAIRS = 500
+_PAIRS = 2000
 
 
 class TextLine(NamedTuple):
@@ -114,6 +114,8 @@ class PairScore:
     second_nats: float
     first_perplexity: float  # ignores length and the spelling of unknown words
     second_perplexity: float
+    first_slln_lp: float  # as in LineScore
+    second_slln_lp: float
 
     @property
     def is_right(self) -> bool:
@@ -124,6 +126,11 @@ class PairScore:
     def is_right_by_perplexity(self) -> bool:
         """Whether the first sentence has the lower perplexity, the measure that SLING compares."""
         return self.first_perplexity < self.second_perplexity
+
+    @property
+    def is_right_by_slln_lp(self) -> bool:
+        """Whether the first sentence has the higher SLLN-LP, the measure that ZhoBLiMP compares."""
+        return self.first_slln_lp > self.second_slln_lp
 
 
 def parse_pair_columns(given: str) -> tuple[str, ...]:
@@ -153,6 +160,8 @@ def iter_pair_scores(
                     second_nats=other.mean_nats + other.spelling_nats,
                     first_perplexity=own.perplexity or math.inf,
                     second_perplexity=other.perplexity or math.inf,
+                    first_slln_lp=own.slln_lp or -math.inf,
+                    second_slln_lp=other.slln_lp or -math.inf,
                 )
             progress.update(len(window))
 
@@ -182,7 +191,13 @@ def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
     totals = Counter(each.group for each in scores)
     right = Counter(each.group for each in scores if each.is_right)
     by_perplexity = Counter(each.group for each in scores if each.is_right_by_perplexity)
+    by_slln_lp = Counter(each.group for each in scores if each.is_right_by_slln_lp)
     return {
-        group: {"pairs": total, "right": right[group], "right_by_perplexity": by_perplexity[group]}
+        group: {
+            "pairs": total,
+            "right": right[group],
+            "right_by_perplexity": by_perplexity[group],
+            "right_by_slln_lp": by_slln_lp[group],
+        }
         for group, total in totals.items()
     }

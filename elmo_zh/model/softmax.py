@@ -107,12 +107,30 @@ class Softmax(nn.Module):
     @torch.no_grad()
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
-        is_packed = can_pack(self.bias, self.weight.dtype)
-        weight = pack(self.weight.T, is_packed)
+        return ExactCosts(self).nats(hidden, targets)
+
+
+class ExactCosts:
+    """Computes exact costs with a softmax whose weights are prepared once; they must not change meanwhile."""
+
+    def __init__(self, softmax: Softmax) -> None:
+        self._softmax = softmax
+        self._is_packed = can_pack(softmax.bias, softmax.weight.dtype)
+        self._weight = pack(softmax.weight.detach().T, self._is_packed)
+
+    @torch.no_grad()
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
         # One tensor for all costs: small ones between the scores would keep the allocator from reusing their memory.
         costs = hidden.new_empty(len(hidden))
-        for rows, goals, cost in zip(
-            *(torch.split(each, self.rows_at_a_time) for each in (hidden, targets, costs)), strict=True
-        ):
-            cost.copy_(functional.cross_entropy(multiply(rows, weight, self.bias, is_packed), goals, reduction="none"))
+        parts = [torch.split(each, self._softmax.rows_at_a_time) for each in (hidden, targets, costs)]
+        for rows, goals, cost in zip(*parts, strict=True):
+            scores = multiply(rows, self._weight, self._softmax.bias, self._is_packed)
+            cost.copy_(functional.cross_entropy(scores, goals, reduction="none"))
         return costs
+
+    @torch.no_grad()
+    def scores(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return the score of each target before normalisation, float64, shape (N,), for outputs of shape (N, P)."""
+        weight, bias = self._softmax.weight[targets].double(), self._softmax.bias[targets].double()
+        return (hidden.double() * weight).sum(dim=1) + bias

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from elmo_zh.model.batches import build_inputs, iter_length_sorted, mark_sentence, pad_sentences
 from elmo_zh.model.bilm import BiLM, State, read_both_ways
-from elmo_zh.model.softmax import Softmax
+from elmo_zh.model.softmax import ExactCosts, Softmax
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.run.reporter import Progress, report_steps
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -100,7 +100,7 @@ def batch_costs(
     for number, batch in enumerate(batches):
         if number % size == rank:
             chosen = [sentences[index] for index in batch]
-            predicted = _predict(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+            predicted = _predict(bilm, _SharedCosts(softmax), lexicon, chosen, bilm.start_state(len(chosen)))
             costs[number] = torch.tensor(predicted.total(), dtype=torch.float64)
         if progress is not None:
             progress.update(sum(lengths[index] - 1 for index in batch))
@@ -120,7 +120,7 @@ def costs_from(
     bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentence: NDArray[Any], state: State
 ) -> tuple[NDArray[np.float64], State]:
     """Return one sentence's costs starting from a state, like `sentence_costs`, and the state after its last token."""
-    predicted = _predict(bilm, softmax, lexicon, [sentence], state)
+    predicted = _predict(bilm, _SharedCosts(softmax), lexicon, [sentence], state)
     [costs] = predicted.by_sentence()
     return costs, predicted.state
 
@@ -132,12 +132,14 @@ def sentence_costs(
     """Return the cost of each prediction in sentences of input ids, in nats, from the start state of `batch_costs`.
 
     The costs of n words have shape (2, n + 1): column k is for word k under the forward and the backward LM; the last
-    column is for the mark that each LM predicts at its end, </S> and <S>.
+    column is for the mark that each LM predicts at its end, </S> and <S>. Sentences that begin or end alike, such as
+    minimal pairs, share most of the work.
     """
+    shared = _SharedCosts(softmax)
     found: list[NDArray[np.float64]] = [np.empty((2, 0))] * len(sentences)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
         chosen = [sentences[index] for index in batch]
-        predicted = _predict(bilm, softmax, lexicon, chosen, bilm.start_state(len(chosen)))
+        predicted = _predict(bilm, shared, lexicon, chosen, bilm.start_state(len(chosen)))
         for index, costs in zip(batch, predicted.by_sentence(), strict=True):
             found[index] = costs
     return found
@@ -201,16 +203,56 @@ def _iter_outputs(
         yield TopOutputs(activations[-1], targets[:, steps], predicts[steps], state)
 
 
+class _SharedCosts:
+    """Computes the costs of predictions, with one softmax for all predictions in the same context.
+
+    A context is what an LM has read of a sentence: its first words or, for the backward LM, its last words. Contexts
+    are numbered in the order in which they are first predicted from.
+    """
+
+    def __init__(self, softmax: Softmax) -> None:
+        self._costs = ExactCosts(softmax)
+        # The number of each context, by the number of the context one word shorter and the word read last
+        self._numbers: tuple[dict[tuple[int, int], int], ...] = ({}, {})
+        # The log of the softmax's sum over the vocabulary in each context, float64
+        self._log_sums = [softmax.bias.new_empty(0, dtype=torch.float64) for _ in range(2)]
+
+    def contexts(self, sentences: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+        """Return the number of the context of each prediction, shape (2, T, B), or -1 after the last one."""
+        both = np.full((2, max(map(len, sentences)) + 1, len(sentences)), -1)
+        for contexts, numbers, way in zip(both, self._numbers, (1, -1), strict=True):
+            words = [mark_sentence(sentence)[::way].tolist() for sentence in sentences]
+            before = [-1] * len(words)
+            for step, here in enumerate(contexts):
+                for row, sentence in enumerate(words):
+                    if step < len(sentence) - 1:
+                        before[row] = here[row] = numbers.setdefault((before[row], sentence[step]), len(numbers))
+        return both
+
+    def nats(self, direction: int, hidden: Tensor, targets: Tensor, contexts: NDArray[np.int64]) -> Tensor:
+        """Return the exact cost of each target in nats, float64, shape (M,), for outputs of shape (M, P)."""
+        known = self._log_sums[direction]
+        distinct, first = np.unique(contexts, return_index=True)
+        new = torch.from_numpy(first[distinct >= len(known)]).to(hidden.device)
+        top, rows = hidden[new], targets[new]
+        known = torch.cat([known, self._costs.nats(top, rows) + self._costs.scores(top, rows)])
+        self._log_sums[direction] = known
+        return known[torch.from_numpy(contexts).to(known.device)] - self._costs.scores(hidden, targets)
+
+
 def _predict(
-    bilm: BiLM, softmax: Softmax, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
+    bilm: BiLM, shared: _SharedCosts, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State
 ) -> _Predictions:
     """Predict all words in a batch; a very long sentence is a batch of its own and is read in blocks."""
     nats: tuple[list[Tensor], list[Tensor]] = ([], [])
     all_predicts: list[Tensor] = []
+    contexts = shared.contexts(sentences)
     for hidden, targets, predicts, after in _iter_outputs(bilm, lexicon, sentences, state, BLOCK_STEPS):
         state = after
-        for costs, top, rows in zip(nats, hidden, targets, strict=True):
-            costs.append(softmax.nats(top[predicts], rows[predicts]).double())
+        here, contexts = contexts[:, : len(predicts)], contexts[:, len(predicts) :]
+        for direction, (top, rows) in enumerate(zip(hidden, targets, strict=True)):
+            numbers = here[direction][predicts.cpu().numpy()]
+            nats[direction].append(shared.nats(direction, top[predicts], rows[predicts], numbers))
         if all_predicts:
             report_steps(sum(map(len, all_predicts)))
         all_predicts.append(predicts)
