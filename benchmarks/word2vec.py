@@ -1,7 +1,7 @@
 """Speed and quality of the word2vec implementations on the text of a run.
 
 Usage: python benchmarks/word2vec.py RUN [--every N] [--implementation gensim|torch] [--algorithm cbow|skipgram]
-           [--dimension P] [--epochs N] [--threads N] [--seed N] [--similarity FILE...] [--analogies FILE...]
+           [--dimension P] [--epochs N] [--seed N] [--similarity FILE...] [--analogies FILE...]
 
 RUN has been segmented and has a vocabulary. Of its training text every N-th sentence is taken. Prints one JSON object:
 seconds and processor seconds of training, Spearman's correlation with people's judgement of similarity (lines of
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.text_files import iter_lines
@@ -81,12 +80,10 @@ def main() -> None:
     parser.add_argument("--algorithm", default="cbow", choices=("cbow", "skipgram"))
     parser.add_argument("--dimension", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch's threads; gensim has one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--similarity", type=Path, nargs="*", default=[])
     parser.add_argument("--analogies", type=Path, nargs="*", default=[])
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     run = RunDir(arguments.run)
     vocabulary = load_vocabulary(run.vocab)
     counts = load_counts(run.vocab_counts, vocabulary)
@@ -100,7 +97,7 @@ def main() -> None:
         seconds, processor_seconds = time.perf_counter() - started_at, time.process_time() - processor_before
     vectors = trained.vectors / np.linalg.norm(trained.vectors, axis=1, keepdims=True)
     rows = {vocabulary.tokens[row]: number for number, row in enumerate(trained.rows)}
-    figures: dict[str, Any] = {name: getattr(arguments, name) for name in (*names, "dimension", "threads")}
+    figures: dict[str, Any] = {name: getattr(arguments, name) for name in (*names, "dimension")}
     figures |= {
         "tokens": num_tokens,
         "seconds": round(seconds, 1),

@@ -66,7 +66,7 @@ class Word2vecConfig:
     vectors: str = ""
     """A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none."""
     implementation: str = choice("auto", ("auto", "gensim", "torch"))
-    """Library: gensim (Python 3.11 to 3.13), torch (reproducible on all cores) or auto (gensim if it is installed)."""
+    """Library: gensim (Python 3.11 to 3.13), torch (one thread) or auto (gensim if it is installed)."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
     """Algorithm: cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
     window: int = number(5, 1)
