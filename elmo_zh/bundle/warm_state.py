@@ -86,5 +86,5 @@ def load_warm_state(path: Path, bilm: BiLM) -> None:
     """Load the warm state of a biLM from a file."""
     L, P, D = bilm.shape.num_layers, bilm.shape.projection_dim, bilm.shape.cell_dim
     shapes = {"output": (L, 2, P), "cell": (L, 2, D)}
-    arrays = dict(ForeignFile.open(path, shapes).read_arrays(shapes))
+    arrays = dict(ForeignFile.open(path).read_arrays(shapes))
     bilm.set_warm_state(torch.from_numpy(arrays["output"]), torch.from_numpy(arrays["cell"]))

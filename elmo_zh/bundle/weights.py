@@ -156,13 +156,12 @@ def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> tuple[BiLM, Softmax | None]:
     """Build a model from a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
-    wanted = {entry.dataset: entry.shape for entry in weight_table(shape, has_softmax=with_softmax)}
-    file = ForeignFile.open(path, wanted)
-    has_softmax = with_softmax and "softmax" in file.members
+    file = ForeignFile.open(path)
+    has_softmax = with_softmax and file.has_group("softmax")
     table = weight_table(shape, has_softmax=has_softmax)
     sources = dict.fromkeys((entry.dataset for entry in table), file)
     if token_embeddings is not None:
-        sources["embedding"] = ForeignFile.open(token_embeddings, {"embedding": wanted["embedding"]})
+        sources["embedding"] = ForeignFile.open(token_embeddings)
     _refuse_unknown_datasets(file, sources)
     shapes: dict[ForeignFile, dict[str, tuple[int, ...]]] = {}
     for entry in table:
@@ -178,11 +177,6 @@ def load_model(
     return bilm, softmax
 
 
-def holds_softmax(path: Path) -> bool:
-    """Return whether a weights file has a softmax."""
-    return "softmax" in ForeignFile.open(path).members
-
-
 def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[Any]) -> None:
     values, start = torch.from_numpy(array), 0
     for name in entry.parameters:
@@ -194,7 +188,7 @@ def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[Any]) -> N
 
 def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
     known = set(known)
-    for name in file.names:
+    for name in sorted(file.names()):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known:
             raise BundleError(

@@ -187,9 +187,9 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if a number is not finite."""
-    file = ForeignFile.open(path, {_DATASET: (num_tokens, None)})
-    shape = file.datasets.get(_DATASET, {}).get("shape")
-    width = shape[1] if shape and len(shape) == 2 else 0
+    file = ForeignFile.open(path)
+    _, _, shape = file.arrays.get(_DATASET, (0, "", ()))
+    width = shape[1] if len(shape) == 2 else 0
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
         table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
     if not np.isfinite(table).all():

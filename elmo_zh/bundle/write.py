@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.description import OWN_PROGRAM
-from elmo_zh.bundle.golden import Golden
+from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
@@ -43,7 +43,6 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 # Our own sentences: a plain one; one with punctuation, digits and Latin letters; one with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
-GOLDEN_TOLERANCE = 1e-5
 # Text settings that do not affect how a sentence becomes tokens; the dictionary is a file of the bundle.
 NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens")
 
@@ -219,13 +218,13 @@ def _compute_golden(source: BundleSource) -> Golden:
         ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
         activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
         vectors.append(activations.float().numpy())
-    return Golden(texts=list(GOLDEN_TEXTS), sentences=sentences, vectors=vectors, tolerance=GOLDEN_TOLERANCE)
+    return Golden(texts=list(GOLDEN_TEXTS), sentences=sentences, vectors=vectors)
 
 
 def _write_golden(path: Path, golden: Golden) -> None:
     """Write the texts, tokens and all layers of the sentences as `embed` does, and the tolerance as an attribute."""
     with create_hdf5(path) as file:
-        file.attrs["tolerance"] = golden.tolerance
+        file.attrs["tolerance"] = GOLDEN_TOLERANCE
         for line, (text, tokens) in enumerate(zip(golden.texts, golden.sentences, strict=True)):
             file.create_dataset(str(line), data=golden.vectors[line])
             file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())

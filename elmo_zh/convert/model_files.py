@@ -144,7 +144,7 @@ def find_options(folder: Path) -> Path:
 def find_weights(folder: Path) -> Path:
     """Return the only HDF5 file that contains LSTM cells; raise BundleError unless there is exactly one."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
-    return _only(folder, [path for path in files if "RNN_0" in ForeignFile.open(path).members], "weights")
+    return _only(folder, [path for path in files if ForeignFile.open(path).has_group("RNN_0")], "weights")
 
 
 def first_named(folder: Path, *patterns: str) -> Path | None:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
-from elmo_zh.bundle.weights import holds_softmax, load_model
+from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.config import TextConfig
 from elmo_zh.convert.model_files import ChosenFiles, find_options, find_weights, first_named, require_sane_gzip
 from elmo_zh.errors import BundleError, RunError
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.spelling import SpellingModel
@@ -31,7 +32,7 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     reads_characters = "char_cnn" in options
     if reads_characters and chosen.token_embeddings is not None:
         raise BundleError("--embedding has no effect on a model in character mode. Leave out --embedding.")
-    has_softmax = holds_softmax(weights)
+    has_softmax = ForeignFile.open(weights).has_group("softmax")
     is_needed = not reads_characters or has_softmax or chosen.vocab is not None
     vocabulary = _load_vocabulary(vocab_path, is_needed=is_needed, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from elmo_zh.bundle.golden import Golden, load_golden
+from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden, load_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.bundle.weights import is_tied
@@ -58,7 +58,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
         _check(
             f"the stored vectors of {len(sentences)} sentences are reproduced",
             _difference(found, golden.vectors),
-            golden.tolerance,
+            GOLDEN_TOLERANCE,
         ),
         _check_direction(embedder, words, "the forward LM cannot see the future", forward=True),
         _check_direction(embedder, words, "the backward LM cannot see the past", forward=False),
@@ -143,7 +143,7 @@ def _check_tables(bundle: Bundle) -> Check:
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not the digest recorded at export")
     if layout.vocab_embedding.exists():
         ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
-        file = ForeignFile.open(layout.vocab_embedding, {"embedding": ours.shape})
+        file = ForeignFile.open(layout.vocab_embedding)
         if not np.array_equal(file.read_array("embedding", ours.shape), ours):
             problems.append("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
     rows = f"{len(vocabulary):,} vocabulary entries; their digest is the one recorded at export"

@@ -1,82 +1,125 @@
-"""An untrusted HDF5 file as the rest of the program sees it: its structure, and its arrays of floats."""
+"""Read untrusted HDF5 files in a separate process, because they can corrupt memory inside the HDF5 library.
 
-from collections import Counter
+Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
+comes from. Only files in the work folders of this program are read directly. For each file a process starts, copies its
+numbers to a temporary file, and ends (`reader_process.py`).
+"""
+
+import errno
+import json
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.foreign import Found, read_foreign
-from elmo_zh.hdf5.readers import describe, name_attributes
+from elmo_zh.errors import BundleError, UnsafeFileError
+from elmo_zh.hdf5.reader_process import KINDS, MOST_COMPRESSION
 
-# Maximum number of names for one dataset.
-_MOST_NAMES = 2
+# A file may take so many seconds, and one more for so many bytes.
+MOST_SECONDS, _BYTES_PER_SECOND = 60.0, 5 << 20
+# A copy may take so many bytes, and `MOST_COMPRESSION` times the size of the file.
+_ALWAYS_ALLOWED_BYTES, _MOST_HEADER_BYTES = 1 << 26, 1 << 24
+# Isolated from the environment and from the current folder, but with the same packages.
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main({}, {})"
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True, eq=False)
 class ForeignFile:
     """An untrusted HDF5 file, read in another process.
 
-        file = ForeignFile.open(path, {"softmax/b": (30_000,)})
-        bias = file.read_array("softmax/b", (30_000,))
-
     Attributes:
-        members: Names at the top level of the file.
-        names: Names of all its datasets, with non-UTF-8 bytes escaped.
-        datasets: Descriptions of the datasets that can be read, by name.
+        attributes: Names of its root attributes.
+        arrays: Start in the copy, dtype and shape of its datasets of floats, by name.
+        strings: The content of its datasets of strings, by name.
+        others: What its other datasets are, by name.
     """
 
     path: Path
-    members: frozenset[str]
-    names: Sequence[str]
-    datasets: Mapping[str, Mapping[str, Any]]
-    _found: Found
+    attributes: frozenset[str]
+    arrays: Mapping[str, tuple[int, str, tuple[int, ...]]]
+    strings: Mapping[str, Sequence[str]]
+    others: Mapping[str, str]
+    _copy: mmap.mmap
 
     @classmethod
-    def open(cls, path: Path, arrays: Mapping[str, Sequence[int | None]] | None = None) -> "ForeignFile":
-        """Read a file's structure, and the numbers in the datasets with the given shapes; None matches any size."""
-        found = read_foreign(describe, path, arrays=dict(arrays or {}))
-        fields = found.fields
-        return cls(path, frozenset(fields["members"]), fields["names"], fields["datasets"], found)
+    def open(cls, path: Path, *, with_datasets: bool = True) -> "ForeignFile":
+        """Read a file; raise BundleError if that fails, and UnsafeFileError if it ends the process that reads it."""
+        if not path.is_file():
+            raise _unreadable(path, "it is not a file")
+        size = path.stat().st_size
+        most_bytes, seconds = _ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * size, MOST_SECONDS + size / _BYTES_PER_SECOND
+        with tempfile.TemporaryFile() as copy:
+            try:
+                status = _run(path, copy, most_bytes, with_datasets, seconds)
+                if not status:
+                    return cls._of_copy(path, copy)
+            except subprocess.TimeoutExpired:
+                raise _unsafe(path, "takes too long to read") from None
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                pass  # the library changed what the process does
+        if status == errno.ENOSPC:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
+        raise _unsafe(path, "makes the HDF5 library crash or return unusable data")
+
+    @classmethod
+    def _of_copy(cls, path: Path, copy: IO[bytes]) -> "ForeignFile":
+        """Check sizes before memory is taken."""
+        copy.seek(0)
+        header = json.loads(copy.readline(_MOST_HEADER_BYTES))
+        if "problem" in header:
+            raise _unreadable(path, str(header["problem"]))
+        end, arrays = copy.tell(), {}
+        for name, (kind, shape) in header["arrays"].items():
+            arrays[name] = end, KINDS[KINDS.index(kind)], tuple(map(int, shape))
+            end += np.dtype(kind).itemsize * prod(map(int, shape))
+        if end != copy.seek(0, os.SEEK_END):
+            raise ValueError("the sizes do not match")
+        numbers = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the file is there as long as this
+        return cls(
+            path, frozenset(header["attributes"]), arrays, dict(header["strings"]), dict(header["others"]), numbers
+        )
+
+    def names(self) -> set[str]:
+        """Return the names of all datasets, with non-UTF-8 bytes escaped."""
+        return self.arrays.keys() | self.strings.keys() | self.others.keys()
+
+    def has_group(self, group: str) -> bool:
+        """Return whether there are datasets in a group at the top level, or one of its name."""
+        return any(name.partition("/")[0] == group for name in self.names())
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file itself holds floats of these shapes, in datasets with one or two names."""
-        names = Counter[int]()
+        """Raise BundleError unless the file holds floats of these shapes."""
         for name, shape in shapes.items():
-            self._check_array(name, shape)
-            address = self.datasets[name]["address"]
-            names[address] += 1
-            if names[address] > _MOST_NAMES:
+            _, kind, found_shape = self.arrays.get(name, (0, "", None))
+            if found_shape != shape:
+                found = self.others.get(name, "missing" if name not in self.strings else "a dataset of strings")
+                found = f"{np.dtype(kind)} of shape {found_shape}" if kind else found
                 raise BundleError(
-                    f"{self.path}: more than {_MOST_NAMES} names refer to dataset {name}. Export the model again."
+                    f"{self.path}: dataset {name} is {found}; expected floats of shape {shape}. Copy or export all"
+                    " files of the model again."
                 )
-
-    def _check_array(self, name: str, shape: tuple[int, ...]) -> None:
-        found = self.datasets.get(name)
-        if found is None:
-            raise BundleError(f"{self.path}: dataset {name} is missing. Copy or export all files of the model again.")
-        found_shape = None if found["shape"] is None else tuple(found["shape"])
-        if found_shape != shape or found["kind"] != "f":
-            kind = f"{found['dtype']} of shape {found_shape} instead of float32 of shape {shape}"
-            raise BundleError(f"{self.path}: {name} is {kind}. Copy or export all files of the model again.")
-        if not found["holds_its_data"]:
-            size = f"{found['stored_bytes']} of {found['num_bytes']} bytes"
-            raise BundleError(f"{self.path}: the data of {name} is incomplete ({size}). Copy or export the file again.")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Read one dataset of a known shape, like `read_arrays`."""
         return dict(self.read_arrays({name: shape}))[name]
 
     def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets that were requested when opening; raise BundleError unless they are complete and finite."""
+        """Yield datasets of known shapes; raise BundleError unless they are complete and finite."""
         self.check_arrays(shapes)
-        for name in shapes:
+        for name, shape in shapes.items():
+            start, kind, _ = self.arrays[name]
             with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-                array = np.asarray(self._found.array(str(self.datasets[name]["address"])), np.float32)
+                array = np.frombuffer(self._copy, kind, prod(shape), start).reshape(shape).astype(np.float32)
             if not np.isfinite(array).all():
                 raise BundleError(
                     f"{self.path}: {name} contains infinite or NaN values. Copy or export the file again."
@@ -85,9 +128,27 @@ class ForeignFile:
 
 
 def has_attributes(path: Path, names: set[str]) -> bool:
-    """Return whether a file is a readable HDF5 file with these root attributes."""
+    """Return whether a file is a readable HDF5 file with these root attributes; it may have any number of datasets."""
     try:
-        found = read_foreign(name_attributes, path)
+        return names <= ForeignFile.open(path, with_datasets=False).attributes
     except BundleError:
         return False
-    return names <= set(found.fields["attributes"])
+
+
+def _run(path: Path, copy: IO[bytes], most_bytes: int, with_datasets: bool, seconds: float) -> int:
+    """Copy a file in a process with limits; return the exit status."""
+    command = [sys.executable, "-I", "-c", _PROGRAM.format(most_bytes, with_datasets), *sys.path]
+    environment = {**os.environ, **_ONE_THREAD}
+    with path.open("rb") as source:
+        return subprocess.run(  # noqa: S603 - the same Python, and no words of a user
+            command, stdin=source, stdout=copy, stderr=subprocess.DEVNULL, env=environment, timeout=seconds, check=False
+        ).returncode
+
+
+def _unreadable(path: Path, problem: str) -> BundleError:
+    return BundleError(f"{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
+
+
+def _unsafe(path: Path, problem: str) -> UnsafeFileError:
+    advice = "Do not use the file; get a new copy from a source that you trust."
+    return UnsafeFileError(f"{path} {problem} and may be damaged or malicious. {advice}")

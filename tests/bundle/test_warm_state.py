@@ -136,7 +136,7 @@ def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
 
     output, cell = np.zeros((L, 2, P)), np.zeros((L, 2, D))
     wrong = told(output, np.zeros((L, 2, D + 1)))
-    assert wrong.startswith("cell is float32 of shape (3, 2, 14) instead of float32 of shape (3, 2, 13). Copy ")
+    assert wrong.startswith("dataset cell is float32 of shape (3, 2, 14); expected floats of shape (3, 2, 13). Copy ")
     assert told(None, cell).startswith("dataset output is missing")
     for value in (np.nan, np.inf):
         assert told(output, cell + value).startswith("cell contains infinite or NaN values.")

@@ -127,29 +127,32 @@ ChangeWeights = Callable[[h5py.File, Path], object]
 @pytest.mark.parametrize(
     ("create", "told"),
     [
-        ({}, "dataset {name} is missing."),
-        ({"data": FLOATS[:-1]}, "{name} is float32 of shape (51,) instead of float32 of shape (52,)."),
-        ({"data": FLOATS[:, None]}, "{name} is float32 of shape (52, 1) instead of float32 of shape (52,)."),
-        ({"data": FLOATS.astype(np.int64)}, "{name} is int64 of shape (52,) instead of float32 of shape (52,)."),
-        ({"data": FLOATS.astype(bool)}, "{name} is bool of shape (52,) instead of float32 of shape (52,)."),
-        ({"data": FLOATS.astype(complex)}, "{name} is complex128 of shape (52,) instead of float32 of shape (52,)."),
+        ({}, "missing"),
+        ({"data": FLOATS[:-1]}, "float32 of shape (51,)"),
+        ({"data": FLOATS[:, None]}, "float32 of shape (52, 1)"),
+        ({"data": FLOATS.astype(np.int64)}, "int64 of shape (52,)"),
+        ({"data": FLOATS.astype(bool)}, "bool of shape (52,)"),
+        ({"data": FLOATS.astype(complex)}, "complex128 of shape (52,)"),
         (
             {"data": np.array(["1.0"] * 52, dtype="S3")},
-            "{name} is |S3 of shape (52,) instead of float32 of shape (52,).",
+            "a dataset of strings",
         ),
         (
             {"data": ["1.0"] * 52, "dtype": h5py.string_dtype()},
-            "{name} is object of shape (52,) instead of float32 of shape (52,).",
+            "a dataset of strings",
         ),
-        ({"data": h5py.Empty("f4")}, "{name} is float32 of shape None instead of float32 of shape (52,)."),
-        ({"data": np.where(np.arange(52) == 37, np.nan, FLOATS)}, "{name} contains infinite or NaN values."),
-        ({"data": np.where(np.arange(52) == 37, np.inf, FLOATS)}, "{name} contains infinite or NaN values."),
-        ({"data": -np.inf * FLOATS}, "{name} contains infinite or NaN values."),
+        ({"data": h5py.Empty("f4")}, "empty"),
     ],
 )
 def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create: dict[str, Any], told: str) -> None:
     path = change_weights(source, f"{CELL}/B", **create)
-    assert refused(source, out).startswith(f"{path}: {told.format(name=f'{CELL}/B')}")
+    assert refused(source, out).startswith(f"{path}: dataset {CELL}/B is {told}; expected floats of shape (52,).")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite(source: Path, out: Path, number: float) -> None:
+    path = change_weights(source, f"{CELL}/B", data=np.where(np.arange(52) == 37, number, FLOATS))
+    assert refused(source, out).startswith(f"{path}: {CELL}/B contains infinite or NaN values.")
 
 
 def test_token_embeddings_in_a_file_of_their_own_are_checked_as_well(token_source: Path, out: Path) -> None:
@@ -157,7 +160,7 @@ def test_token_embeddings_in_a_file_of_their_own_are_checked_as_well(token_sourc
     for content in (np.zeros((V + 1, P), "f4"), np.zeros((V, P), "i4"), np.full((V, P), np.nan, "f4")):
         with h5py.File(path, "w") as file:
             file["embedding"] = content
-        assert refused(token_source, out).startswith(f"{path}: embedding ")
+        assert re.match(rf"{path}: (dataset )?embedding ", refused(token_source, out))
     path.write_bytes(b"no HDF5")
     assert refused(token_source, out).startswith(f"{path} cannot be read as HDF5")
 
@@ -215,23 +218,20 @@ def store_virtually(file: h5py.File, folder: Path) -> None:
     file.create_virtual_dataset(f"{CELL}/B", layout)
 
 
-TOO_DEEP = " has groups nested deeper than 32 levels, which no model needs. Do not use the file."
-TOO_MANY = " contains more than 10,000 groups and datasets, which no model needs. Do not use the file."
+TOO_MANY = " cannot be read as HDF5 (it has more than 10,000 groups and datasets, which no model needs)"
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (link_elsewhere(f"{CELL}/B"), f": dataset {CELL}/B is missing."),
-        (link_elsewhere("RNN_1"), ": dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing."),
-        (link_softly, f": dataset {CELL}/B is missing."),
-        (lambda file, _: file.create_group("/".join(["more"] * 503)), TOO_DEEP),
-        (lambda file, _: file.create_group("/".join(["RNN_2"] * 503)), TOO_DEEP),
+        (link_elsewhere(f"{CELL}/B"), f": dataset {CELL}/B is missing;"),
+        (link_elsewhere("RNN_1"), ": dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing;"),
+        (link_softly, f": dataset {CELL}/B is missing;"),
         (lambda file, _: file.update({f"more/{n}": h5py.SoftLink("/nowhere") for n in range(11_003)}), TOO_MANY),
         (lambda file, _: [file.create_group(f"more/{n % 7}/{n}") for n in range(11_003)], TOO_MANY),
         (name_in_other_bytes, ": RNN_\\xff\\n is not in the model that options.json"),
-        (store_outside, f": the data of {CELL}/B is incomplete ("),
-        (store_virtually, f": the data of {CELL}/B is incomplete ("),
+        (store_outside, f": dataset {CELL}/B is incomplete ("),
+        (store_virtually, f": dataset {CELL}/B is incomplete ("),
     ],
 )
 @pytest.mark.usefixtures("hdf5_in_its_process")
@@ -257,8 +257,7 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
         file[name][:P, :P] = 1.0
     stored = r"[0-9]{1,4}" if compression else str(4 * P * P)
     size = rf"\({stored} of {4 * 2 * P * 4 * LARGE} bytes\)"
-    expected = rf"{path}: the data of {name} is incomplete {size}\. Copy or export the file again\."
-    assert re.fullmatch(expected, refused(source, out))
+    assert re.match(rf"{path}: dataset {name} is incomplete {size}; expected ", refused(source, out))
 
 
 @pytest.mark.usefixtures("_no_model_is_built")
@@ -277,7 +276,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
         )
     assert path.stat().st_size < 300_000
     told = refused(source, out)
-    assert told.startswith(f"{path}: the data of RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is incomplete (")
+    assert told.startswith(f"{path}: dataset RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is incomplete (")
 
 
 # The vocabulary
