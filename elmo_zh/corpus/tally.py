@@ -72,26 +72,20 @@ class Tally:
         self.dropped[reason] += characters
         self.dropped_items[reason] += items
 
-    def keep(self, characters: int) -> None:
-        """Count text that became sentences."""
-        self.characters += characters
-        self.kept_characters += characters
-
     def take(self, lines: LineCounts) -> None:
         """Add the counts of this source's kept and dropped lines."""
-        self.keep(lines.kept_characters)
+        self.characters += lines.kept_characters
+        self.kept_characters += lines.kept_characters
         for reason, found in lines.dropped.items():
             self.drop(reason, found.characters, found.lines)
 
     def extend(self, other: "Tally") -> None:
         """Add the counts of another part of the same source."""
-        self.forms += other.forms
-        self.other_fields += other.other_fields
+        for name in ("forms", "other_fields", "dropped", "dropped_items"):
+            getattr(self, name).update(getattr(other, name))
         self.documents += other.documents
         self.characters += other.characters
         self.kept_characters += other.kept_characters
-        self.dropped.update(other.dropped)
-        self.dropped_items.update(other.dropped_items)
 
     @classmethod
     def restored(cls, described: dict[str, Any]) -> "Tally":

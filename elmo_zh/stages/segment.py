@@ -57,7 +57,7 @@ def segment_sources(
         report_segmented(segmented, list(inputs), config.text, reporter)
         # The report is not an output of the stage, so the stage does not run again if the user deletes it.
         with atomic_path(run.corpus_report) as unfinished:
-            unfinished.write_text(corpus_report(segmented, list(inputs), config.text), encoding="utf-8")
+            unfinished.write_text(corpus_report(segmented, list(inputs)), encoding="utf-8")
         return StageResult(
             outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
             counts=asdict(segmented.counts),

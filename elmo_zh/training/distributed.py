@@ -8,7 +8,6 @@ import atexit
 import functools
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,15 +34,6 @@ _JOIN_TIMEOUT, _OPERATION_TIMEOUT = timedelta(minutes=10), timedelta(hours=2)
 # have had time to finish, and Python must not exit before that either.
 _SETTLING_SECONDS = 0.2
 _ended_groups: list[Any] = []
-
-_UNREACHABLE = (
-    "This process could not connect to the other training processes at {address} ({detail}). Start all processes, and"
-    " use an address that every machine can reach."
-)
-_LOST = (
-    "Lost the connection to the other training processes ({detail}). If one of them reports a cause, fix that cause"
-    " first. The same command resumes from the last checkpoint."
-)
 
 Value = TypeVar("Value")
 
@@ -176,10 +166,16 @@ SINGLE_PROCESS = ProcessGroup(Launch())
 def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
     """Join the process group during the block; the group is destroyed however the block ends."""
     try:
-        with _connection_errors_as(_UNREACHABLE):
-            _join()
-        with _connection_errors_as(_LOST):
-            yield ProcessGroup(launch)
+        _join()
+        yield ProcessGroup(launch)
+    except RuntimeError as error:  # gloo has no error class of its own
+        if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
+            raise
+        detail = " ".join(str(error).split()).split(". ")[0][:200]
+        raise RunError(
+            f"Lost the connection to the other training processes at {os.environ['MASTER_ADDR']} ({detail}). If one of"
+            " them reports a cause, fix it first. The same commands resume from the last checkpoint."
+        ) from None
     except ElmoZhError as error:
         if launch.rank == 0:
             raise
@@ -202,21 +198,6 @@ def _settle() -> None:
     """Give gloo's threads time to finish, so that a later signal reaches a process that is exiting anyway."""
     with suppress(SystemExit, KeyboardInterrupt):
         time.sleep(_SETTLING_SECONDS)
-
-
-@contextmanager
-def _connection_errors_as(message: str) -> Iterator[None]:
-    """Turn connection errors into a RunError; gloo has no error class of its own."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
-            raise
-        first_sentence = " ".join(str(error).split()).split(". ")[0].rstrip(".")
-        # gloo starts a message with a position in its source code.
-        detail = re.sub(r"^\[\S+] ", "", first_sentence)[:200]
-        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        raise RunError(message.format(detail=detail, address=address)) from None
 
 
 Network = Callable[[TokenInputs, State, Tensor | None, float], tuple[list[Tensor], State]]

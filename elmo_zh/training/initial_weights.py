@@ -158,14 +158,8 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
     """Draw enough training sentences for the sample, always the same ones from the same text."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(store.train))
-    found: list[np.ndarray[Any, Any]] = []
-    missing = _SAMPLE_PREDICTIONS
-    for index in order:
-        if missing <= 0:
-            break
-        found.append(store.train[int(index)])
-        missing -= len(found[-1]) + 1
-    return found
+    predictions = np.cumsum(store.train.lengths(order) + 1)
+    return [store.train[int(index)] for index in order[: np.searchsorted(predictions, _SAMPLE_PREDICTIONS) + 1]]
 
 
 # The parameters with one row for each word of the vocabulary.
@@ -190,9 +184,7 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
 class Start:
     """The bundle weights that a run's training starts from, as stored in RUN/start."""
 
-    # Folder with start.json, model.safetensors and, if the bundle has them, the word2vec vectors of the run's
-    # vocabulary.
-    path: Path
+    path: Path  # Folder with start.json, model.safetensors and, if the bundle has them, word2vec vectors
     # Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by origin;
     # figures on all held-out text, once computed.
     info: dict[str, Any]
@@ -216,8 +208,7 @@ class Start:
             f" {rows['words_drawn']:,} get random rows."
         )
         if not info["has_softmax"]:
-            remedy = "shares the token table" if info["model"]["tie_softmax"] else "is initialised randomly"
-            reporter.note(f"{info['bundle']} has no softmax, so the new softmax {remedy}.")
+            reporter.note(f"{info['bundle']} has no softmax: the new one shares the token table, or is random.")
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
         """Score all held-out text with the initial weights, before the first step, unless that is already done."""
@@ -237,17 +228,10 @@ class Start:
 
     def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
         """Report the perplexity on all held-out text before and after training."""
-        before = self.info["heldout"]
-        reporter.note(
-            f"Training changed the held-out perplexity from {before['perplexity']:,.1f} to {after['perplexity']:,.1f}"
-            f" (on all {after['num_predictions']:,} predictions), and the bits per character from"
-            f" {before['bits_per_character']:.3f} to {after['bits_per_character']:.3f}."
-        )
-        if after["perplexity"] > before["perplexity"]:
-            reporter.warn(
-                "Training made the held-out perplexity worse. Try a lower train.learning_rate and"
-                " train.table_learning_rate."
-            )
+        before, now = self.info["heldout"]["perplexity"], after["perplexity"]
+        reporter.note(f"Training changed the held-out perplexity from {before:,.1f} to {now:,.1f}.")
+        if now > before:
+            reporter.warn("Training made the held-out perplexity worse. Try a lower train.learning_rate.")
 
     def describe(self) -> dict[str, Any]:
         """Return the origin that is recorded in a bundle trained from these weights."""
@@ -260,11 +244,10 @@ def load_start(run: RunDir) -> Start | None:
     if not path.exists():
         return None
     try:
-        return Start(run.start, dict(read_json(path)))
-    except (ValueError, TypeError) as error:
-        raise RunError(
-            f"{path} is damaged ({error}). Start training again with: {command('train', '--run', run.path, '--force')}"
-        ) from None
+        return Start(run.start, read_json(path))
+    except ValueError as error:
+        again = command("train", "--run", run.path, "--force")
+        raise RunError(f"{path} is damaged ({error}). Start training again with: {again}") from None
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
@@ -284,10 +267,9 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     require_same_model(config.model, bundle)
     require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
     if bundle.info["carry_state"] != config.train.carry_state:
-        there, here = (str(carries).lower() for carries in (bundle.info["carry_state"], config.train.carry_state))
         reporter.warn(
-            f"{bundle.path} was trained with train.carry_state={there}, but this run has {here}. The model first has to"
-            " adapt to sentences that start from a different state; until then its perplexity means little."
+            f"{bundle.path} was trained with train.carry_state={str(bundle.info['carry_state']).lower()}, unlike this"
+            " run. Until the model has adapted to it, its perplexity means little."
         )
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from elmo_zh.errors import RunError
 
-_RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-_RENDEZVOUS_VARIABLES = ("MASTER_ADDR", "MASTER_PORT")
+_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,34 +22,22 @@ class Launch:
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
     """Return the rank that the environment gives this process; if it gives none, this is the only process."""
-    given = [name for name in _RANK_VARIABLES if environment.get(name)]
-    if not given or environment.get("WORLD_SIZE") == "1":
+    if environment.get("WORLD_SIZE", "1") == "1":
         return Launch()
-    missing = [name for name in (*_RANK_VARIABLES, *_RENDEZVOUS_VARIABLES) if not environment.get(name)]
-    if missing:
+    wrong = [name for name in _VARIABLES if name != "MASTER_ADDR" and not environment.get(name, "").isdecimal()]
+    if wrong:
         raise RunError(
-            f"The environment sets {', '.join(given)} but not {', '.join(missing)}. Start with torchrun, which sets"
-            f" them all, or unset {', '.join(given)} to train in one process."
+            f"The environment sets WORLD_SIZE, but {', '.join(wrong)} should be whole numbers. Start with torchrun, or"
+            " unset WORLD_SIZE to train in one process."
         )
-    values = {name: environment[name] for name in (*_RANK_VARIABLES, "MASTER_PORT")}
-    listed = ", ".join(f"{name}={value}" for name, value in values.items())
-    if not all(value.isdecimal() for value in values.values()):
-        raise RunError(f"The environment variables {listed} should be whole numbers. Start with torchrun.")
-    launch = Launch(
-        **{name: int(values[key]) for name, key in zip(("rank", "size", "local_rank"), _RANK_VARIABLES, strict=True)}
-    )
-    if not launch.local_rank <= launch.rank < launch.size:
-        raise RunError(
-            f"The environment variables {listed} break LOCAL_RANK <= RANK < WORLD_SIZE. Start with torchrun."
-        )
-    return launch
+    rank, size, local_rank = (int(environment[name]) for name in _VARIABLES[:3])
+    return Launch(rank=rank, size=size, local_rank=local_rank)
 
 
 def refuse_launch(environment: Mapping[str, str]) -> None:
     """Raise RunError if several processes were started for the pipeline, which runs in only one."""
     if (size := read_launch(environment).size) > 1:
         raise RunError(
-            f"The pipeline was started in {size} processes, but only the train command supports several processes. Run"
-            " the stages one by one: segment, vocab, word2vec and encode without torchrun, train with torchrun, and"
-            " export without torchrun."
+            f"The pipeline was started in {size} processes, but only train supports several. Run the other stages one"
+            " by one without torchrun, and train with torchrun."
         )

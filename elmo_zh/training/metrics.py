@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,24 @@ from elmo_zh.run.files import atomic_path, make_folder, remove, sync_file
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
+_NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
+
 
 class MetricsFile:
-    """One JSON object per line, appended during training; ranks other than 0 neither read nor write it."""
+    """One JSON object per line, appended during training, and the same figures as TensorBoard events if requested."""
 
-    def __init__(self, path: Path, *, is_used: bool = True) -> None:
-        self.path, self._is_used = path, is_used
+    def __init__(self, path: Path, events: Path | None = None, *, is_used: bool = True) -> None:
+        """Name the file and a folder for events; ranks other than 0 use neither.
+
+        Raises RunError if TensorBoard is not installed.
+        """
+        self.path, self._events, self._is_used = path, events, is_used
+        self._writer: SummaryWriter | None = None
+        if events and importlib.util.find_spec("tensorboard") is None:
+            raise RunError(
+                "train.tensorboard = true requires the package tensorboard. Turn it off with --set"
+                f" train.tensorboard=false, or install the package with: {install_line('tensorboard')}"
+            )
 
     def append(self, **figures: Any) -> None:
         """Append one line with these figures."""
@@ -28,6 +41,7 @@ class MetricsFile:
         make_folder(self.path.parent)
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(figures) + "\n")
+        self._write_events([figures])
 
     def sync(self) -> None:
         """Flush the lines to disk, before writing a checkpoint or a record that depends on them."""
@@ -43,13 +57,12 @@ class MetricsFile:
 
     def _read(self, line: bytes, number: int) -> dict[str, Any]:
         try:
-            figures = json.loads(line.decode("utf-8"))
-        except ValueError as error:
-            problem = str(error)
-        else:
-            if isinstance(figures, dict) and isinstance(figures.get("step"), int):
+            figures = dict(json.loads(line))
+            if isinstance(figures["step"], int):
                 return figures
-            problem = "not an object with a step"
+            problem = "step is not a number"
+        except (ValueError, TypeError, KeyError) as error:
+            problem = repr(error)
         raise RunError(
             f"{self.path}: line {number} is damaged ({problem}). Remove the line, and run the command again."
         )
@@ -66,62 +79,39 @@ class MetricsFile:
         if len(kept) < len(lines):
             self._replace(kept)
 
-    def _replace(self, lines: list[dict[str, Any]]) -> None:
+    def _replace(self, lines: Sequence[Mapping[str, Any]]) -> None:
         with atomic_path(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
+        # Single events cannot be removed from an event file, so all are written again.
+        self._remove_events()
+        self._write_events(lines)
 
     def remove(self) -> None:
-        """Delete the file if it exists."""
+        """Delete the file and the events if they exist."""
         if self._is_used:
             self.path.unlink(missing_ok=True)
+            self._remove_events()
 
-
-_NO_CURVES = ("step", "tokens", "event", "heldout_set", "failed_step")
-
-
-class MetricsWithEvents(MetricsFile):
-    """A `MetricsFile` that also writes TensorBoard event files, with one curve per figure over the training tokens."""
-
-    def __init__(self, path: Path, folder: Path) -> None:
-        """Raise RunError if TensorBoard is not installed."""
-        super().__init__(path)
-        self._folder = folder
-        self._open: SummaryWriter | None = None
-        if importlib.util.find_spec("tensorboard") is None:
-            raise RunError(
-                "train.tensorboard = true requires the package tensorboard. Turn it off with --set"
-                f" train.tensorboard=false, or install the package with: {install_line('tensorboard')}"
-            )
-
-    def append(self, **figures: Any) -> None:
-        """Append one line, and write its figures as TensorBoard events."""
-        super().append(**figures)
-        if "tokens" not in figures:
-            return
-        section = f"heldout_{figures['heldout_set']}" if "heldout_set" in figures else "train"
-        for name, value in figures.items():
-            if name not in _NO_CURVES:
+    def _write_events(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Add one point to the curve of each figure, over the training tokens."""
+        for line in lines if self._events else ():
+            section = f"heldout_{line['heldout_set']}" if "heldout_set" in line else "train"
+            for name in (name for name in line if "tokens" in line and name not in _NO_CURVES):
                 short = name.removeprefix("heldout_").removeprefix("train_")
-                self._writer().add_scalar(f"{section}/{short}", value, figures["tokens"])
-        self._writer().flush()
+                self._open_events().add_scalar(f"{section}/{short}", line[name], line["tokens"])
+        if self._writer:
+            self._writer.flush()
 
-    def _writer(self) -> SummaryWriter:
-        if self._open is None:
+    def _open_events(self) -> SummaryWriter:
+        if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._open = SummaryWriter(str(self._folder))
-        return self._open
+            self._writer = SummaryWriter(str(self._events))
+        return self._writer
 
-    def _replace(self, lines: list[dict[str, Any]]) -> None:
-        # Single events cannot be removed from an event file, so all are written again.
-        self.remove()
-        for line in lines:
-            self.append(**line)
-
-    def remove(self) -> None:
-        """Delete the metrics file and the event files if they exist."""
-        super().remove()
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-        remove(self._folder)
+    def _remove_events(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._events:
+            remove(self._events)

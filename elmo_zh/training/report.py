@@ -39,12 +39,11 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
     return baselines
 
 
-def report_plan(trainer: Trainer, config: TrainConfig, step_seconds: float, memory_bytes: int) -> None:
+def report_plan(trainer: Trainer, config: TrainConfig, memory_bytes: int) -> None:
     """Report the size of the text, and what training on it will take."""
     store, group, reporter = trainer.store, trainer.group, trainer.reporter
     num_steps = trainer.schedule.num_steps
     tokens = num_steps * step_tokens(config)
-    seconds = step_seconds * max(0, num_steps - trainer.step)
     device = trainer.device.type
     where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
     reporter.note(
@@ -55,8 +54,7 @@ def report_plan(trainer: Trainer, config: TrainConfig, step_seconds: float, memo
     reporter.note(
         f"Plan: {counted(num_steps, 'step')} = {tokens / store.train.num_predictions:.2f} epochs = {tokens:,} predicted"
         f" tokens per direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
-        f" memory{per_process}; about {format_seconds(seconds)} on {where} ({trainer.computation.precision}), plus"
-        " evaluations."
+        f" memory{per_process}, on {where} ({trainer.computation.precision})."
     )
 
 

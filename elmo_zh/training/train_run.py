@@ -25,7 +25,7 @@ from elmo_zh.training.computation import Computation, choose_computation, predic
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
-from elmo_zh.training.metrics import MetricsFile, MetricsWithEvents
+from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.report import draw_run, report_baselines, report_plan, report_resumption, report_summary
 from elmo_zh.training.trainer import Trainer
@@ -69,11 +69,10 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         group.on_rank_0(lambda: starts.append(prepare_start(run, config, vocabulary, store, reporter)))
     start = starts[0] if starts else None
     trainer = _build_trainer(context, device, computation, checkpoints, start)
-    step_seconds = trainer.measure_step_seconds()
     is_resumed = trainer.resume()
     if not is_resumed:
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
-    report_plan(trainer, config.train, step_seconds, memory_bytes)
+    report_plan(trainer, config.train, memory_bytes)
     if is_resumed:
         report_resumption(trainer)
     _advise(context, trainer)
@@ -136,13 +135,6 @@ def _predict_memory(context: _Context, product_bytes: int) -> int:
 # Building the trainer
 
 
-def _open_metrics(context: _Context) -> MetricsFile:
-    run, is_rank_0 = context.run, context.group.is_rank_0
-    if context.config.train.tensorboard and is_rank_0:
-        return MetricsWithEvents(run.metrics, run.tensorboard)
-    return MetricsFile(run.metrics, is_used=is_rank_0)
-
-
 def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
     """Choose how to compute; settings left open keep the values they had before an interruption."""
     steps = checkpoints.steps()
@@ -186,7 +178,11 @@ def _build_trainer(
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
         checkpoints=checkpoints,
-        metrics=_open_metrics(context),
+        metrics=MetricsFile(
+            context.run.metrics,
+            context.run.tensorboard if config.train.tensorboard else None,
+            is_used=context.group.is_rank_0,
+        ),
         device=device,
         computation=computation,
         reporter=context.reporter,

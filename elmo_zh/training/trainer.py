@@ -1,11 +1,9 @@
 """The training loop, with checkpoints, held-out evaluations and rollbacks."""
 
-import math
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -86,7 +84,7 @@ class Trainer:
             self.metrics.remove()
             return False
         state = self._restore(steps[-1])
-        self._position = _Position(**{each.name: state[each.name] for each in fields(_Position)})
+        self._position = _Position(**{field.name: state[field.name] for field in fields(_Position)})
         self.metrics.cut_after(self._position.step)
         return True
 
@@ -98,19 +96,6 @@ class Trainer:
         self._learner.restore(checkpoint)
         self._position.step = state["step"]
         return state
-
-    def measure_step_seconds(self) -> float:
-        """Return the time of the shortest of three trial steps, which are then undone."""
-        shortest = math.inf
-        for step in range(3):
-            started_at = time.monotonic()
-            # A loss that is not finite is handled and reported when training reaches that step.
-            with suppress(NotFiniteError):
-                factor = self.schedule.learning_rate_factor(step)
-                self._learner.train_step(step, factor, self._stop_signals.average_loss)
-            shortest = min(shortest, time.monotonic() - started_at)
-        self._learner.start_over()
-        return shortest
 
     def train(self) -> None:
         """Train to the end of the schedule; Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint."""
@@ -246,51 +231,47 @@ class Trainer:
 
 
 class StopSignals:
-    """The signals that stop training, but only between two steps."""
+    """The signals that stop training, but only between two steps: SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
-        self._received: list[int] = []
-        self._agreed_signal = 0
+        self._received = self._agreed = 0
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Collect SIGINT, SIGTERM and SIGHUP (a closed terminal) instead of interrupting a step.
+        """Note signals instead of being interrupted.
 
         With one rank, a second signal interrupts immediately. With several it does not, since torchrun repeats signals
-        that the terminal has already sent. Outside the main thread, where Python allows no signal handlers, nothing is
-        collected.
+        that the terminal has already sent.
         """
-        self._received = []
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        wanted = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-        previous = {number: signal.getsignal(number) for number in wanted}
+        self._received = self._agreed = 0
+        numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        previous = {number: signal.getsignal(number) for number in numbers}
         # A program that was started with nohup ignores SIGHUP.
-        signals = [number for number in wanted if previous[number] != signal.SIG_IGN]
+        previous = {number: handler for number, handler in previous.items() if handler != signal.SIG_IGN}
+
+        def restore() -> None:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
         def receive(number: int, _frame: object) -> None:
-            self._received.append(number)
-            for each in signals if self._group.size == 1 else ():
-                signal.signal(each, previous[each])
+            self._received = self._received or number
+            if self._group.size == 1:
+                restore()
 
-        for number in signals:
+        for number in previous:
             signal.signal(number, receive)
         try:
             yield
         finally:
-            for number in signals:
-                signal.signal(number, previous[number])
+            restore()
 
     def average_loss(self, loss: float) -> float:
         """Return the mean loss of all ranks; the same operation lets all ranks know of a signal received by any."""
-        gathered = self._group.all_gather_numbers(loss, self._received[0] if self._received else 0)
-        self._agreed_signal = int(max(number for _, number in gathered))
-        return sum(each for each, _ in gathered) / len(gathered)
+        gathered = self._group.all_gather_numbers(loss, self._received)
+        self._agreed = int(max(number for _, number in gathered))
+        return sum(one_loss for one_loss, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
         """Return the signal that asks training to stop, or 0; with several ranks, only one that all ranks know of."""
-        if self._group.size > 1:
-            return self._agreed_signal
-        return self._received[0] if self._received else 0
+        return self._received if self._group.size == 1 else self._agreed

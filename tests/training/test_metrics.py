@@ -26,18 +26,10 @@ def test_a_last_line_that_is_not_finished_is_ignored(metrics: MetricsFile) -> No
 
 
 @pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b"\xff\n", "'utf-8' codec can't decode byte 0xff"),
-        (b'{"step": 7\n', "Expecting ',' delimiter"),
-        (b"[7]\n", "not an object with a step)"),
-        (b'{"train_loss": 7.5}\n', "not an object with a step)"),
-    ],
+    "line", [b"\xff\n", b'{"step": 7\n', b"[7]\n", b"7\n", b'{"train_loss": 7.5}\n', b'{"step": ""}\n']
 )
-def test_a_damaged_line(metrics: MetricsFile, line: bytes, problem: str) -> None:
+def test_a_damaged_line(metrics: MetricsFile, line: bytes) -> None:
     with metrics.path.open("ab") as file:
         file.write(line)
     for attempt in (metrics.lines, lambda: metrics.cut_after(3), lambda: metrics.discard(step=3)):
-        told = message_of(RunError, attempt)
-        assert told.startswith(f"{metrics.path}: line 3 is damaged ({problem}")
-        assert told.endswith(" Remove the line, and run the command again.")
+        assert message_of(RunError, attempt).startswith(f"{metrics.path}: line 3 is damaged ")
