@@ -1,4 +1,4 @@
-"""Draw the pictures of runs: training.png, with loss and perplexity against tokens and time, and coverage.png."""
+"""Draw the pictures of runs: training.png, with loss and perplexity against tokens, and coverage.png."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.pictures.canvas import (
-    BASELINE_COLOURS,
+    BASELINE_COLOUR,
     DATA_COLOUR,
-    QUIET_COLOUR,
     EndLabel,
     add_title,
     format_count,
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 
 # The thick line of the training loss is the mean over this fraction of the logged values.
 _SMOOTHED_FRACTION = 0.05
-# Distances between ticks, and the lengths of units, in seconds.
-_TIME_STEPS = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000)
-_TIME_UNITS = (("time (days)", 86_400), ("time (hours)", 3600), ("time (minutes)", 60), ("time (seconds)", 1))
-_MOST_TIME_TICKS = 7
 # The perplexity of a model that has diverged is not drawn: axes cannot reach to infinity.
 _MOST_PERPLEXITY = 1e100
 # The curve is labelled at these numbers of words, unless its end or the vocabulary's line is within these factors.
@@ -53,76 +48,46 @@ def training_figure(
     loss_axes.set_xlim(0, last)
     loss_axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     loss_axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
-    loss_axes.set_xlabel("training tokens, per direction")
-    _add_time(perplexity_axes, losses)
+    loss_axes.set_xlabel(in_language("training tokens, per direction"))
     add_title(figure, title, details)
     return figure
 
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
-    samples = [line for line in lines if line.get("heldout_set") == "sample"]
+    """Draw the perplexities after training began: before, they are far above the rest."""
+    samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
-    ranked = sorted(baselines.items(), key=lambda item: item[1]["perplexity"])
-    lower = [figures["perplexity"] for _, figures in ranked] + [line["heldout_perplexity"] for line in samples[1:]]
-    is_high = len(samples) > 1 and not samples[0]["step"] and samples[0]["heldout_perplexity"] > max(lower)
-    first = samples[0] if is_high else None
-    shown = samples[1:] if first else samples
-    values = [line["heldout_perplexity"] for line in shown]
-    if shown:
-        axes.plot(
-            [line["tokens"] for line in shown], values, color=DATA_COLOUR, marker="o", markersize=4, clip_on=False
-        )
+    values = [line["heldout_perplexity"] for line in samples]
+    style: dict[str, Any] = {"color": DATA_COLOUR, "marker": "o", "markersize": 4, "clip_on": False}
+    axes.plot([line["tokens"] for line in samples], values, **style)
     labels = [EndLabel(text=f"biLM {format_figure(value)}", height=value, colour=DATA_COLOUR) for value in values[-1:]]
-    for number, (name, figures) in enumerate(ranked):
-        value, colour = figures["perplexity"], BASELINE_COLOURS[min(number, len(BASELINE_COLOURS) - 1)]
+    for name, figures in baselines.items():
+        value, colour = figures["perplexity"], BASELINE_COLOUR
         axes.axhline(value, linestyle="--", linewidth=1.2, color=colour)
         labels.append(EndLabel(text=f"{in_language(name)} {format_figure(value)}", height=value, colour=colour))
-    axes.set(yscale="log", ylabel="held-out perplexity")
-    heights = [label.height for label in labels] + values
-    if heights:
+    axes.set(yscale="log", ylabel=in_language("held-out perplexity"))
+    if heights := [label.height for label in labels] + values:
         room = (max(heights) / min(heights)) ** 0.12 * 1.02
         low, high = min(heights) / room, max(heights) * room
         axes.set_ylim(low, high)
         axes.set_yticks(ticks_of_logarithms(low, high), minor=False)
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    if first:
-        note = f"before training: {format_figure(first['heldout_perplexity'])} (off the chart)"
-        axes.text(0.99, 0.985, note, transform=axes.transAxes, va="top", ha="right", fontsize=9, color=QUIET_COLOUR)
     label_ends(axes, labels)
 
 
 def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
+    axes.set_ylabel(in_language("training loss (nats per token)"))
+    if not losses:
+        return
     tokens, values = (np.array([line[name] for line in losses], np.float64) for name in ("tokens", "train_loss"))
-    axes.set_ylabel("training loss (nats per token)")
-    if not len(values):
-        return
     axes.plot(tokens, values, color=DATA_COLOUR, linewidth=0.8, alpha=0.4)
-    smooth = _smoothed(values, round(_SMOOTHED_FRACTION / 2 * len(values)))
+    # The mean of each value and its neighbours, fewer at the ends.
+    window = np.ones(2 * round(_SMOOTHED_FRACTION / 2 * len(values)) + 1)
+    smooth = np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")
     axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8)
-    label_ends(axes, [EndLabel(text=f"loss {smooth[-1]:.2f}\n(smoothed)", height=smooth[-1], colour=DATA_COLOUR)])
-
-
-def _smoothed(values: NDArray[np.float64], reach: int) -> list[float]:
-    """Return the mean of each value and up to `reach` neighbours on each side, symmetric at the start."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    places = np.arange(len(values))
-    starts = np.maximum(places - reach, 0)
-    ends = np.minimum(places + np.minimum(places, reach) + 1, len(values))
-    return list(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
-
-
-def _add_time(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
-    """Add a time axis along the top, whose ticks mark how far training had come at each time since its start."""
-    tokens, seconds = ([0.0, *(line[name] for line in losses)] for name in ("tokens", "elapsed_seconds"))
-    if seconds[-1] < 1:
-        return
-    step = next((step for step in _TIME_STEPS if seconds[-1] / step <= _MOST_TIME_TICKS), _TIME_STEPS[-1])
-    name, unit = next((name, unit) for name, unit in _TIME_UNITS if step >= unit)
-    times = np.arange(0, seconds[-1] + 1e-9, step)
-    top = axes.secondary_xaxis("top")
-    top.set_xticks(np.interp(times, seconds, tokens), [f"{time / unit:,g}" for time in times])
-    top.set_xlabel(name)
+    text = in_language(f"loss {smooth[-1]:.2f}\n(smoothed)")
+    label_ends(axes, [EndLabel(text=text, height=float(smooth[-1]), colour=DATA_COLOUR)])
 
 
 def coverage_figure(
@@ -135,7 +100,7 @@ def coverage_figure(
     most = len(covered) - 1
     axes.plot(range(1, most + 1), covered[1:], color=DATA_COLOUR, linewidth=1.8)
     axes.set(xscale="log", xlim=(1, max(2, most, vocabulary[0] if vocabulary else 0)), ylim=(0, 1))
-    axes.set(xlabel="most frequent words", ylabel="share of the training tokens covered")
+    axes.set(xlabel=in_language("most frequent words"), ylabel=in_language("share of the training tokens covered"))
     axes.xaxis.set_major_locator(LogLocator(10, numticks=10))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
@@ -161,7 +126,7 @@ def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
 
 def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: bool) -> None:
     """Draw a line at the vocabulary's size, labelled at the bottom, where the curve is far away."""
-    colour = BASELINE_COLOURS[0]
+    colour = BASELINE_COLOUR
     axes.axvline(num_words, linestyle="--", linewidth=1.2, color=colour, clip_on=False)
     axes.plot([num_words], [coverage], "o", color=colour, markersize=6, clip_on=False)
     style: dict[str, Any] = {"va": "bottom", "fontsize": 9, "color": colour}

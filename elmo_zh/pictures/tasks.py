@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, drawable, font_families, in_language, new_axes
+from elmo_zh.pictures.canvas import DATA_COLOUR, QUIET_COLOUR, add_title, drawable, in_language, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,18 +23,13 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
     figure, (score_axes, loss_axes) = new_axes(8, 6, (1, 1))
     seeds = list(dict.fromkeys(line["seed"] for line in lines))
     for number, seed in enumerate(seeds):
-        own = [line for line in lines if line["seed"] == seed]
-        epochs = [line["epoch"] for line in own]
-        style: dict[str, Any] = {
-            "marker": "o",
-            "markersize": 4,
-            "alpha": 1 - 0.6 * number / len(seeds),
-            "color": DATA_COLOUR,
-        }
+        epochs = [line for line in lines if line["seed"] == seed]
+        style: dict[str, Any] = {"marker": "o", "markersize": 4, "alpha": 1 - 0.6 * number / len(seeds)}
         for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
-            axes.plot(epochs, [line[name] for line in own], label=in_language(f"seed {seed}"), **style)
-    score_axes.set_ylabel(f"{metric} on the development examples")
-    loss_axes.set(ylabel="training loss", xlabel="epoch")
+            points = [line["epoch"] for line in epochs], [line[name] for line in epochs]
+            axes.plot(*points, label=in_language(f"seed {seed}"), color=DATA_COLOUR, **style)
+    score_axes.set_ylabel(in_language(f"{metric} on the development examples"))
+    loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epoch"))
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(seeds) > 1:
         score_axes.legend(frameon=False)
@@ -58,7 +53,7 @@ def learning_figure(
     axes.set_xscale("log")
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.minorticks_off()
-    axes.set(xlabel="training examples", ylabel=f"{metric} on the test examples")
+    axes.set(xlabel=in_language("training examples"), ylabel=in_language(f"{metric} on the test examples"))
     axes.legend(frameon=False)
     add_title(figure, title, [detail])
     return figure
@@ -74,17 +69,13 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
     figure, (axes,) = new_axes(size, size)
     axes.grid(visible=False)
     axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
-    families = font_families("".join(names))
-    places = range(len(names))
-    axes.set_xticks(places, names, rotation=60, ha="right", fontfamily=families)
-    axes.set_yticks(places, names, fontfamily=families)
-    axes.set(xlabel="predicted label", ylabel="true label")
-    for row in places:
-        for column in places:
-            if matrix[row, column]:
-                colour = "white" if fractions[row, column] > 0.5 else QUIET_COLOUR
-                count = f"{matrix[row, column]:,}"
-                axes.text(column, row, count, ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel=in_language("predicted label"), ylabel=in_language("true label"))
+    for row, column in np.argwhere(matrix):
+        colour = "white" if fractions[row, column] > 0.5 else QUIET_COLOUR
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": colour}
+        axes.text(column, row, f"{matrix[row, column]:,}", **style)
     left_out = len(labels) - len(names)
     add_title(figure, title, [f"number of rare labels left out: {left_out}"] if left_out else [])
     return figure
@@ -97,6 +88,6 @@ def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str
     axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
     ends = (min(*gold, *predicted), max(*gold, *predicted))
     axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)
-    axes.set(xlabel="true value", ylabel="predicted value")
+    axes.set(xlabel=in_language("true value"), ylabel=in_language("predicted value"))
     add_title(figure, title, [detail])
     return figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.pictures.canvas import add_title, can_write, font_families, new_axes
+from elmo_zh.pictures.canvas import add_title, can_write, drawable, in_language, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,13 +34,15 @@ def usages_figure(
     flat[:, : places.shape[1]] = places[:, :2]
     size, alpha = (14, 0.5) if len(flat) > _MANY else (34, 0.75)
     for number, name in enumerate(names):
-        own = flat[labels == number]
+        style: dict[str, Any] = {
+            "s": size,
+            "alpha": alpha,
+            "linewidths": 0,
+            "label": "\n".join(filter(can_write, name)),
+        }
         kind = number % len(COLOURS)
-        axes.scatter(
-            own[:, 0], own[:, 1], s=size, alpha=alpha, color=COLOURS[kind], marker=MARKERS[kind], linewidths=0,
-            label="\n".join(filter(can_write, name)),
-        )  # fmt: skip
-    axes.set(xlabel="first principal component", ylabel="second principal component")
+        axes.scatter(*flat[labels == number].T, color=COLOURS[kind], marker=MARKERS[kind], **style)
+    axes.set(xlabel=in_language("first principal component"), ylabel=in_language("second principal component"))
     # Readers compare distances by eye, so both axes have the same scale.
     axes.set_aspect("equal", adjustable="datalim")
     _add_legend(axes, fontsize=9)
@@ -81,10 +83,9 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
         axes.scatter(places, values, s=34, marker=marker, facecolors=faces, edgecolors=colour, zorder=3)
         axes.plot([], [], color=colour, marker=marker, label=label)
     axes.axhline(0, color="black", linewidth=0.8)
-    names = [name if can_write(name) else str(number + 1) for number, name in enumerate(boundaries)]
-    axes.set_xticks(range(len(names)), names, fontfamily=font_families("".join(names)))
+    axes.set_xticks(range(len(boundaries)), drawable(boundaries))
     axes.set_xlim(-0.5, len(boundaries) - 0.5)
-    axes.set_ylabel(measure)
+    axes.set_ylabel(in_language(measure))
     _add_legend(axes, fontsize=10)
     add_title(figure, "Changes in usage between periods", ["bars: 95% intervals; filled markers: q below 0.05"])
     return figure

@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -67,8 +66,7 @@ def tick_labels(axes: Axes) -> list[list[Text]]:
     low_y, high_y = axes.get_ylim()
     inside_x = [tick.label1 for tick in axes.xaxis.get_major_ticks() if low_x <= tick.get_loc() <= high_x]
     inside_y = [tick.label1 for tick in axes.yaxis.get_major_ticks() if low_y <= tick.get_loc() <= high_y]
-    tops = [child.get_xticklabels() for child in axes.child_axes]
-    return [inside_x, inside_y, *tops]
+    return [inside_x, inside_y]
 
 
 def assert_readable(figure: Figure) -> None:
@@ -95,24 +93,12 @@ def test_training_says_what_was_trained_and_what_came_of_it(num_steps: int) -> N
     for expected in (TITLE, DETAILS[0], f"biLM {last:.1f}", "unigram 912.4", "bigram 101.7"):
         assert expected in texts
     assert any(text.startswith("loss 4.") for text in texts)
-    assert "before training: 30,211 (off the chart)" in texts
-
-
-def test_a_start_within_the_picture_is_drawn() -> None:
-    lines = metrics(1200)
-    lines[0]["heldout_perplexity"] = 500.0
-    figure = training_figure(lines, BASELINES, TITLE, DETAILS)
-    assert not any(text.startswith("before training") for text in texts_of(figure))
-    assert figure.axes[0].lines[0].get_ydata()[0] == 500.0
 
 
 def test_the_untrained_model_does_not_flatten_the_rest() -> None:
     axes = training_figure(metrics(1200), BASELINES, TITLE, DETAILS).axes[0]
     assert axes.get_ylim()[1] < 3000
     assert min(axes.lines[0].get_xdata()) > 0
-    alone = training_figure(metrics(1200)[:2], {}, TITLE, DETAILS)
-    assert_readable(alone)
-    assert "biLM 30,211" in texts_of(alone)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, math.exp(700), math.exp(699)])
@@ -123,20 +109,6 @@ def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
     assert_readable(figure)
     assert len(figure.axes[0].lines[0].get_xdata()) == 11
     assert figure.axes[0].get_ylim()[1] < 3000
-
-
-@pytest.mark.parametrize(("seconds", "unit"), [(0.9, "minutes"), (0.05, "seconds"), (20, "hours"), (900, "days")])
-def test_the_time_is_that_of_the_tokens_below_it(seconds: float, unit: str) -> None:
-    """After an interruption, time goes on from where it stopped; so here it grows evenly with the tokens."""
-    figure = training_figure(metrics(1200, seconds=seconds), BASELINES, TITLE, DETAILS)
-    assert_readable(figure)
-    (top,) = figure.axes[0].child_axes
-    assert top.get_xlabel() == f"time ({unit})"
-    length = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}[unit]
-    labels = [label.get_text() for label in top.get_xticklabels()]
-    assert 3 <= len(labels) <= 9
-    for place, label in zip(top.get_xticks(), labels, strict=True):
-        assert place / 2560 * seconds == pytest.approx(float(label.replace(",", "")) * length)
 
 
 def test_nothing_was_evaluated_or_logged() -> None:
@@ -172,48 +144,26 @@ def test_names_that_no_font_has_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
     """Instead of empty boxes: the other names, or how many files there are."""
     monkeypatch.setattr(canvas, "can_write", str.isascii)
     assert name_corpus("news", ["a.txt"]) == "news (a.txt)"
-    assert name_corpus("news", ["a.txt", "b.txt"]) == "news (a.txt and b.txt)"
-    assert name_corpus("news", ["a.txt", "b.txt", "c.txt"]) == "news (a.txt and 2 more)"
     assert name_corpus("新闻", ["新闻.txt", "b.txt"]) == "b.txt and 1 more"
-    assert name_corpus("news", ["新闻.txt"]) == "news (1 file)"
     assert name_corpus("新闻", ["新闻.txt", "小说.txt"]) == "2 files"
     assert name_corpus("新闻", []) == "this run"
 
 
-def test_fonts_are_asked_for_each_character() -> None:
+def test_labels_that_no_font_has_become_numbers_with_a_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a Chinese font, neither the labels nor the title leave a box or a warning of the library."""
     assert can_write("biLM news_2 (ü)")
     assert not can_write("\U000f1234")  # private: only a font of last resort has it
-    # With a Chinese font installed, names are written in it; without, they are left out. Never are there boxes.
+    own = dict([*canvas._fonts().items()][:1])
+    monkeypatch.setattr(canvas, "_fonts", lambda: own)
+    figure = confusion_figure(np.array([[3, 1], [0, 2]]), ["骨科", "呼吸科"], "龘: 6 test examples")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        training_figure(metrics(120), BASELINES, name_corpus("新闻", ["新闻.txt"]), DETAILS).draw_without_rendering()
-
-
-def test_labels_that_no_font_has_become_numbers_with_a_legend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a font neither the labels nor the title leave a box or a warning of the library."""
-    monkeypatch.setattr(canvas, "_other_fonts", list)
-    canvas._families.cache_clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        matrix = np.array([[3, 1], [0, 2]])
-        figure = confusion_figure(matrix, ["骨科", "呼吸科"], "龘: 6 test examples")
-        figure.draw_without_rendering()
+        canvas.save_picture(figure, tmp_path / "confusion.png")
     [axes] = figure.axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "2"]
     [line] = describe_numbers(["骨科", "呼吸科"], "confusion.png")
-    assert "confusion.png shows numbers instead: 1 骨科, 2 呼吸科. Install a Chinese font" in line
+    assert "1 骨科, 2 呼吸科" in line
     assert describe_numbers(["a", "b"], "confusion.png") == []
-    canvas._families.cache_clear()
-
-
-def test_fonts_that_the_cache_does_not_know_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A font installed after matplotlib has made its cache; a damaged one beside it is passed over."""
-    found = [font.fname for font in font_manager.fontManager.ttflist]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", [])
-    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*found[:3], __file__])
-    canvas._other_fonts.cache_clear()
-    assert {path for _, path in canvas._other_fonts()} == {*found[:3]}
-    canvas._other_fonts.cache_clear()
 
 
 @pytest.mark.parametrize(("low", "high"), [(71, 190), (95, 1500), (99, 101), (2, 3e6), (5, 9), (1.2, 20), (80, 330)])
@@ -268,22 +218,9 @@ def test_every_word_has_its_own_colour_and_marker_and_a_line_of_the_legend() -> 
 @pytest.mark.skipif(not can_write("困惑度真实"), reason="no Chinese font: apt-get install fonts-noto-cjk")
 def test_pictures_are_in_the_language_of_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of the data stay as they are, and so do texts that no font can write."""
-    messages = {
-        "held-out perplexity": "困惑度",
-        "true label": "真实",
-        "training loss": "困惑",
-        "loss {smooth}\n(smoothed)": "困惑 {smooth}\n度",
-        "predicted label": "\U0001fffe",
-    }
+    messages = {"true label": "真实", "training loss": "困惑", "predicted label": "\U0001fffe"}
     monkeypatch.setattr(canvas, "translate", Translator(messages).translate)
-    monkeypatch.setenv("ELMO_ZH_LANG", "zh")
-    figure = training_figure(metrics(120), BASELINES, TITLE, [*DETAILS, "held-out perplexity"])
-    loss = next(text for text in texts_of(figure) if text.startswith("loss "))
-    canvas.save_picture(figure, tmp_path / "training.png")
-    shown = texts_of(figure)
-    assert figure.axes[0].get_ylabel() == "困惑度"
-    assert {"困惑 " + loss.split()[1] + "\n度", f"{DETAILS[0]}\n困惑度", TITLE} <= set(shown)
     figure = confusion_figure(np.eye(2, dtype=np.int64), ["training loss", "b"], "x")
     canvas.save_picture(figure, tmp_path / "confusion.png")
     assert (figure.axes[0].get_ylabel(), figure.axes[0].get_xlabel()) == ("真实", "predicted label")
-    assert [each.get_text() for each in figure.axes[0].get_xticklabels()] == ["training loss", "b"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["training loss", "b"]
