@@ -1,8 +1,6 @@
 """Corpora of every kind, by the command line: what is told, what is recorded, what is refused."""
 
 import gzip
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 from contract.command_line import elmo_zh, record_of, succeed
 
 from elmo_zh.config.text_section import CORPUS, LATER
-from elmo_zh.invocation import install_line
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -80,31 +77,6 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         assert source["characters"] == source["kept_characters"] + dropped
 
 
-def test_fields_that_were_not_read_are_reported() -> None:
-    records = [{"text": "今天天气很好。"}] * 2 + [{"note": "下雨了。", "title": "雨"}] * 3
-    Path("a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    answer = elmo_zh("segment", "a.jsonl", "--run", "run", *FAST)
-    for line in (
-        "Fields with Chinese text that were not read: note, title. To choose the fields to read: --field NAME",
-        "Characters kept: 14. Characters left out: records without the text field: 15.",
-        "Warning: a.jsonl: 3 of 5 records lack the field that was read. Specify the right field with --field, or"
-        " several fields: --field text,content",
-    ):
-        assert line in answer.stderr.splitlines()
-
-
-def test_options_are_settings_of_the_run() -> None:
-    Path("a.csv").write_text("id,title,body\n1,甲,乙\n", encoding="gb18030")
-    segment("a.csv", "--field", "title,body", "--encoding", "gb18030", "--format", "csv", "--bad-bytes", "replace")
-    assert written() == "甲\n乙\n"
-    config = Path("run/config.toml").read_text(encoding="utf-8")
-    for line in ('field = "title,body"', 'encoding = "gb18030"', 'format = "csv"', 'bad_bytes = "replace"'):
-        assert f"\n{line}\n" in config
-    assert segment("a.csv")["skipped"]
-    assert not segment("a.csv", "--field", "body")["skipped"]
-    assert written() == "乙\n"
-
-
 def test_records_of_plain_text_name_no_setting_of_reading_and_cleaning() -> None:
     """So that a run made before there were such settings goes on."""
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
@@ -137,28 +109,3 @@ def test_nothing_readable_is_an_error() -> None:
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
     assert told == "c/a.json: cannot tell which field holds the text: name. Choose one or more: --field NAME"
     assert not Path("run/segmented").exists()
-
-
-@pytest.mark.parametrize("name", ["klingon", "hex"])
-@pytest.mark.parametrize("words", [("--encoding", "{}"), ("--set", "text.encoding={}")])
-def test_encodings_that_there_are_not(name: str, words: tuple[str, str]) -> None:
-    Path("a.txt").write_text("山水。\n", encoding="utf-8")
-    told = elmo_zh("segment", "a.txt", "--run", "run", *(word.format(name) for word in words)).only_error(2)
-    problem = f"{name!r} is unknown to Python; expected auto or a name such as gb18030"
-    change = "Change --encoding." if words[0] == "--encoding" else "Change this with --set or in the config file."
-    assert told == f"text.encoding = {problem}. {change}"
-
-
-def test_an_empty_file_is_told() -> None:
-    Path("a.txt").write_text("山水。\n" * 30, encoding="utf-8")
-    Path("b.txt").touch()
-    answer = elmo_zh("segment", "a.txt", "b.txt", "--run", "run", *FAST)
-    assert "Warning: The corpus contains 1 empty file: b.txt.\n" in answer.stderr
-
-
-def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("a.html").write_text("<p>山水。", encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "lxml.etree", None)
-    told = elmo_zh("segment", "a.html", "--run", "run", *FAST).only_error()
-    assert told.startswith("a.html: HTML needs lxml")
-    assert told.endswith(f"which is not installed. Install it with: {install_line('corpus')}")

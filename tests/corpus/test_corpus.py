@@ -79,17 +79,6 @@ def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, li
     assert told.endswith(" iconv -f GB18030 -t UTF-8 OLD > NEW")
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
-def test_archives_with_changed_bytes(tmp_path: Path, suffix: str) -> None:
-    content = bytearray(PACKERS[suffix](" ".join(str(number * number) for number in range(1009)).encode()))
-    middle = len(content) // 2
-    content[middle : middle + 13] = bytes(13)
-    path = written(tmp_path / f"a.txt{suffix}", bytes(content))
-    message = message_of(CorpusError, lambda: list(iter_lines(path)))
-    assert message.startswith(f"{path} is ")
-    assert message.endswith("ompress it again.")
-
-
 def test_files_of_a_folder(tmp_path: Path) -> None:
     text = ["a", "b.txt", "c.TXT", "d.jsonl", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKERS), "g.gz"]
     other = ["h.png", "i.py.gz", "deep/j.pdf"]

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 from corpus.readers.reading import read
-from messages import Heard, message_of
+from messages import message_of
 from packed import zip_of
 
-from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 
 HEADS = {
@@ -70,13 +67,6 @@ def test_a_header_of_several_lines(tmp_path: Path) -> None:
 def test_several_sheets_are_read_in_order(tmp_path: Path) -> None:
     path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]], 二=[["内容"], ["我们去公园。"]])
     assert read(path) == ["今天天气很好。", "我们去公园。"]
-
-
-def test_an_excel_file_is_called_so(tmp_path: Path) -> None:
-    path, heard = excel_file(tmp_path / "a.xlsx", 一=[["号", "内容"], [1, "今天天气很好。"]]), Heard()
-    (source,) = find_sources([str(path)]).sources
-    assert [*input_text(source, TextConfig()).lines(heard)] == ["今天天气很好。"]
-    assert heard.notes == [f"Reading {path}: Excel, column 2 (内容)"]
 
 
 def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

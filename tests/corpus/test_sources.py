@@ -10,7 +10,6 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from corpus.readers.reading import read
@@ -116,14 +115,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     assert message_of(CorpusError, lambda: list(lines)) == (
         f"{path} changed while it was being read. Run the command again when no other program is writing to it."
     )
-
-
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tests/cli/test_one_line.py has what is told then."""
-    (tmp_path / "a.txt").write_text("苹果", encoding="utf-8")
-    monkeypatch.setattr(Path, "open", Mock(side_effect=PermissionError(13, "Permission denied")))
-    with pytest.raises(PermissionError):
-        read(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("head", ["Content-Length: 101", "Transfer-Encoding: chunked"])

@@ -3,7 +3,6 @@
 import json
 import math
 import mmap
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.corpus.text_files import iter_sentences
-from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
+from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import encoded_sentences as sentences_module
 from elmo_zh.id_store.build import build_id_store
@@ -289,16 +288,6 @@ def test_in_character_mode_words_outside_the_vocabulary_have_ids_above_it(tmp_pa
     assert (description["id_dtype"], description["other_words"]) == ("<u4", 3)
 
 
-@pytest.mark.parametrize("content", ["", OTHER_WORDS[:-3], f"{OTHER_WORDS}\n"])
-def test_other_words_of_another_length(tmp_path: Path, content: str) -> None:
-    """Also truncated after or within a word: the last word would then be a different one."""
-    build(tmp_path, num_slots=SLOTS)
-    path = tmp_path / "ids" / "other_words.txt"
-    path.write_text(content, encoding="utf-8")
-    expected = f"{path} is missing or has {len(content.encode())} bytes instead of 14."
-    assert problem_of(lambda: load(tmp_path, num_slots=SLOTS), tmp_path) == expected
-
-
 def drawn_texts(folder: Path, num_files: int) -> list[Path]:
     """Text with extra spaces, empty lines, and many words that are in more than one file."""
     random = np.random.default_rng(7)
@@ -329,15 +318,3 @@ def test_the_store_is_what_one_sentence_after_another_gives(
     assert store.heldout.spelling_nats.tolist() == [
         sum(SPELLING.nats(word) for word in words if word not in VOCABULARY) for words in heldout
     ]
-
-
-@pytest.mark.parametrize("num_slots", [None, SLOTS])
-def test_the_number_of_workers_changes_nothing(tmp_path: Path, num_slots: int | None) -> None:
-    paths, made = drawn_texts(tmp_path, 7), []
-    with worker_processes(2) as workers:
-        for engine in (ThisProcess(), workers):
-            build_of(tmp_path, paths[:5], paths[5:], num_slots=num_slots, engine=engine)
-            made.append({path.name: path.read_bytes() for path in sorted((tmp_path / "ids").iterdir())})
-            shutil.rmtree(tmp_path / "ids")
-    assert made[0] == made[1]
-    assert len(made[0]) == 5 * 3 + 2 * 4 + 1 + (num_slots is not None)

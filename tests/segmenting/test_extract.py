@@ -13,7 +13,6 @@ from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.work_folder import Figures, WorkFolder
 from elmo_zh.segmenting.extract import ExtractTask, NumberedSource, cut, extract
-from elmo_zh.segmenting.text_shards import TextShard
 
 CONFIG = TextConfig()
 
@@ -68,23 +67,6 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     told = message_of(CorpusError, lambda: extracted(task, tmp_path))
     assert told.startswith(f"{folder / 'a.txt'} changed while it was being read. ")
     assert not list((tmp_path / "parts").iterdir())
-
-
-def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
-    folder = corpus_of(tmp_path / "c", a="今天\n天气")
-    (task,) = tasks_of(folder)
-    done = extracted(task, tmp_path)
-    (folder / "a.txt").unlink()
-    assert extracted(task, tmp_path) == done
-    # Nor once its text has been used and removed; but what is needed longer is looked for.
-    shard = TextShard(tmp_path / "parts" / "a.00000")
-    shard.remove_text()
-    assert extracted(task, tmp_path) == done
-    shard.file("keys").unlink()
-    told = message_of(CorpusError, lambda: extracted(task, tmp_path))
-    assert told == f"{folder / 'a.txt'} no longer exists. Restore it, or leave it out."
-    assert done["shard_sizes"] == [len("今天\n天气\n".encode())]
-    assert done["tallies"]["0"]["documents"] == 1
 
 
 def test_errors_can_travel_between_processes(tmp_path: Path) -> None:

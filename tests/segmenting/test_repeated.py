@@ -125,17 +125,3 @@ def test_lines_sources_and_documents(
     ]
     assert [(source, bool(starts), line) for source, starts, line in read] == expected
     assert all(num_bytes >= shard_bytes for num_bytes in writer.sizes[:-1])
-
-
-def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:
-    def fail() -> None:
-        with TextShardWriter(PartWriter(tmp_path, "a"), 3, None) as writer:
-            writer.start_document(0)
-            writer.write("天地")
-            writer.write("人" * 9)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {f"a.00000.{suffix}" for suffix in ("keys", "runs", "txt")}

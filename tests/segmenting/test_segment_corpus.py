@@ -1,8 +1,6 @@
 """The segment stage, from files to files."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.sources import Sources, find_sources
 from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.segmenting.segment_corpus import SegmentCounts, segment_corpus
 from elmo_zh.text.normalise import build_normaliser
 
@@ -190,21 +188,3 @@ def test_lines_end_at_line_feeds_and_tokens_at_spaces_only(tmp_path: Path) -> No
     path.write_bytes("全\u3000角 行\u2028分\n\n <S>  <UNK> \n</S>\x85\ta".encode())
     expected = [["全\u3000角", "行\u2028分"], [], ["<S>", "<UNK>"], ["</S>\x85\ta"]]
     assert list(iter_sentences([path, path])) == expected * 2
-
-
-def test_progress_counts_all_bytes_twice(tmp_path: Path) -> None:
-    amounts: dict[str, int] = {}
-
-    class Counting(SilentReporter):
-        @contextmanager
-        def progress(self, description: str, *, unit: str, total: int | None = None, **_: object) -> Iterator[Progress]:
-            class Kept:
-                def update(self, amount: int, **_: float) -> None:
-                    amounts[description] = amounts.get(description, 0) + amount
-
-            yield Kept()
-            assert (unit, total) == ("bytes", amounts[description])
-
-    corpus = corpus_of(tmp_path / "c", "今天\n天气")
-    segment_corpus(corpus, tmp_path / "out", CHARACTERS, None, Counting())
-    assert amounts == {"read": 13, "segment": 14}  # the last line ends with a line feed too

@@ -1,7 +1,7 @@
 """Words counted by file, spilled to disk and merged, against a plain Counter."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,28 +148,6 @@ def test_runs_byte_by_byte(tmp_path: Path) -> None:
     merged = list(iter_merged([tmp_path / "a", tmp_path / "b"]))
     assert merged == [(b"a", 1), (b"a\tb", 7), ("好".encode(), 17)]
     assert list(iter_merged([])) == []
-
-
-def test_finished_shards_are_not_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = write_texts(tmp_path, [numerals(100 * k, 100 * k + 150) for k in range(5)])
-    expected = dict(count(paths, ThisProcess(), tmp_path / "whole").iter_words())
-
-    class Killed(ThisProcess):
-        def run(self, work: Any, tasks: Any) -> Iterator[tuple[Any, Any]]:
-            for number, done in enumerate(super().run(work, tasks)):
-                if number == 3:
-                    raise KeyboardInterrupt
-                yield done
-
-    with pytest.raises(KeyboardInterrupt):
-        count(paths, Killed(), tmp_path / "parts")
-    read = []
-    real = counting.iter_blocks
-    monkeypatch.setattr(counting, "iter_blocks", lambda path: read.append(path.name) or real(path))
-    (tmp_path / "parts" / "count-00001.0.run").unlink()  # although its record exists
-    assert dict(count(paths, ThisProcess(), tmp_path / "parts").iter_words()) == expected
-    # The fourth file was finished before the kill, but not yet reported.
-    assert read == ["train-00001.txt", "train-00004.txt"]
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:

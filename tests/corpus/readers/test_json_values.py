@@ -57,11 +57,6 @@ def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None
     assert sum(1 for _ in documents_of(read_json, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
 
 
-def test_a_number_of_too_many_digits() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json, '[{"n": ' + "1" * 5003 + ', "text": "一"}]'))
-    assert told.startswith("a.txt: not JSON, or truncated (Exceeds the limit (4300 digits) for integer string ")
-
-
 def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     texts = (r"苹\ud800果\n好", r"\ud83d\ude00", r"a\\ud800", r"\udc00")
