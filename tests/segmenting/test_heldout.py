@@ -119,6 +119,21 @@ def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
 
 
 @pytest.mark.parametrize(
+    ("least", "num_near", "expected"),
+    # Of the 31 texts in the share, or the 40 that are asked for, the lowest ones have near copies.
+    [(0, 20, (11, 0)), (40, 20, (40, 0)), (40, 70, (10, 30))],
+)
+def test_texts_with_near_copies_are_held_out_only_if_there_are_too_few_others(
+    least: int, num_near: int, expected: tuple[int, int]
+) -> None:
+    config = TextConfig(heldout_share=0.031, heldout_min_sentences=least)
+    texts, num_sentences = lowest_texts([spread(1000)], config)
+    near_copies = set(texts["key"][:num_near].tolist())
+    chosen = set(choose_texts(texts, num_sentences, config, near_copies).tolist())
+    assert (len(chosen - near_copies), len(chosen & near_copies)) == expected
+
+
+@pytest.mark.parametrize(
     ("count", "values", "expected"),
     [
         (1009, {"heldout_share": 0.0001, "heldout_min_sentences": 23}, 2 * 23),

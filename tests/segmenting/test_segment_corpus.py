@@ -88,6 +88,11 @@ def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
     heldout, train = (text.splitlines() for text in files.values())
     assert (len(heldout), len(train)) == (counts.heldout_sentences, counts.train_sentences)
     assert 200 <= len(heldout) < 205
+    # A document is listed if it has training text: with a paragraph each, none is held out in part.
+    one_each = replace(CHARACTERS, document="paragraph")
+    segment(corpus_of(tmp_path / "d", "\n\n".join(paragraphs)), tmp_path / "one", one_each)
+    [documents] = documents_of(tmp_path / "one")
+    assert (sum(documents), min(documents)) == (counts.train_sentences, 1)
     tokens = {name: text.split() for name, text in files.items()}
     assert (counts.heldout_tokens, counts.train_tokens) == tuple(len(found) for found in tokens.values())
     everything = sorted("".join(found) for found in tokens.values())
