@@ -20,8 +20,6 @@ UNFINISHED, PARTS = ".unfinished", ".parts"
 # The paths that the running command reads, and the outputs that it has claimed. Python calls note nothing, since a
 # later call may replace a file that an earlier one has read.
 _NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
-# Windows opens no folders, and neither replaces nor deletes a file that is open or mapped.
-IS_WINDOWS = not hasattr(os, "O_DIRECTORY")
 
 
 def file_digest(path: Path) -> str:
@@ -171,14 +169,12 @@ def _sync(path: Path) -> None:
 
 def sync_file(path: Path) -> None:
     """Flush the content of a file to disk."""
-    with path.open("r+b" if IS_WINDOWS else "rb") as opened:  # Windows flushes only what is open for writing
+    with path.open("rb") as opened:
         os.fsync(opened.fileno())
 
 
 def sync_folder(path: Path) -> None:
     """Flush the names in a folder to disk; without this, a power cut may undo a rename."""
-    if IS_WINDOWS:  # which opens no folders
-        return
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)
@@ -295,13 +291,10 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     """Hold a lock file during the block; if the process is killed, the lock is released too.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too. On Windows, which has no such locks, nothing is locked.
+    can see, so it is refused too.
     """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
+    import fcntl
+
     with _open_lock(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -316,15 +309,15 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process currently holds a lock file; always False on Windows, which has no such locks."""
-    try:
-        import fcntl
+    """Return whether a process currently holds a lock file."""
+    import fcntl
 
+    try:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except (ImportError, FileNotFoundError, PermissionError):
+    except (FileNotFoundError, PermissionError):
         return False
     return False
 
