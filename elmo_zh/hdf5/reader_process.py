@@ -29,6 +29,8 @@ def main(most_bytes: int, with_datasets: bool) -> None:
     if sys.platform != "darwin":  # where each process has hundreds of GB of addresses
         limits[resource.RLIMIT_AS] = MOST_BYTES
     for limit, value in limits.items():
+        _, hard = resource.getrlimit(limit)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (value, value))
     with open(0, "rb", closefd=False) as source, open(1, "w+b", closefd=False) as output:
         copy(source, output, with_datasets)

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -97,6 +98,14 @@ def test_memory_is_limited(path: Path, hostile: Hostile) -> None:
         )
         with pytest.raises(kind, match=told):
             ForeignFile.open(path)
+
+
+def test_stricter_limits_of_the_user_stay(path: Path) -> None:
+    code = "from elmo_zh.hdf5.foreign_file import ForeignFile; from pathlib import Path; import sys\n"
+    code += "print(*ForeignFile.open(Path(sys.argv[1])).names())"
+    limited = f"ulimit -v {3 * 2**20} -f {2**20} -n 64; exec '{sys.executable}' -c '{code}' '{path}'"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
 
 
 @pytest.mark.parametrize("code", ["open('written', 'wb').write(b'harm')", "open(sys.executable, 'rb')"])
