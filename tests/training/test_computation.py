@@ -124,13 +124,10 @@ def test_a_description_is_plain_and_tells_every_difference(machine: Machine, pac
     }  # fmt: skip
     assert chosen.differences(described) == chosen.differences({}) == []
     assert Computation(**described) == chosen
-    other = replace(chosen, device="cuda", precision="bfloat16", kernel="odd", num_threads=7, torch_version="1.0")
+    other = replace(chosen, device="cuda", num_threads=7)
     assert other.differences({**described, "of another version": 1}) == [
         "device changed from cpu to cuda",
-        "precision changed from float32 to bfloat16",
-        f"kernel changed from {kernel} to odd",
         "num_threads changed from 2 to 7",
-        f"torch_version changed from {torch.__version__} to 1.0",
     ]
 
 
@@ -183,10 +180,9 @@ def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> N
     assert state_of(run, 5)["computation"]["kernel"] == "onednn"
     machine(bfloat16=False, packed=False)
     answer = succeed("train", "--run", run, "--set", "train.num_threads=2")
-    assert warnings_of(answer.stderr) == [
-        f"From here on, the results may differ slightly from an uninterrupted run's, because {difference}."
-        for difference in ("kernel changed from onednn to torch", "num_threads changed from 1 to 2")
-    ]
+    kernel, threads = warnings_of(answer.stderr)
+    assert "kernel changed from onednn to torch" in kernel
+    assert "num_threads changed from 1 to 2" in threads
     assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
 
 
@@ -234,10 +230,7 @@ COUNTS: dict[str, Any] = {
 def test_the_table_at_the_end() -> None:
     listener = Heard()
     report_summary(COUNTS, listener)
-    assert listener.notes == [
-        "Trained on 1,234,567 tokens (3.14 epochs, 2,357 steps) in 13 min, including evaluations; peak memory 1.3 GB"
-        " (predicted 1.9 GB).",
-        "Results on all held-out text (54,321 predictions), checkpoint from step 2,300:",
+    assert listener.notes[2:] == [
         "                 perplexity  bits per character",
         "  biLM                 97.3               4.123",
         "    forward LM     12,101.0",
