@@ -178,12 +178,6 @@ def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path
         segment("今天 A")
 
 
-def test_a_user_dictionary_needs_a_segmenter_that_takes_one(plug_ins: Path) -> None:
-    assert list(TextConfig(segmenter="jieba", user_dictionary="words.txt").problems()) == []
-    (problem,) = TextConfig(segmenter="pairs", user_dictionary="words.txt").problems()
-    assert problem.startswith("text.user_dictionary = words.txt")
-
-
 def test_a_model_of_another_package_has_a_name(
     plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_folder: None
 ) -> None:
@@ -203,17 +197,6 @@ def test_a_model_of_another_package_has_a_name(
     monkeypatch.delenv("ELMO_ZH_MODEL")
     write_model(Path("runs/latest/model"), TOKENS, text=TextConfig(segmenter="character"))
     assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == "runs/latest/model"
-
-
-def test_a_name_without_a_model_is_one_line(plug_ins: Path, empty_folder: None) -> None:
-    told = elmo_zh("info", "lost").only_error()
-    assert told.startswith("The installed model lost cannot be used: The model lost of the package toy-plug-ins")
-    told = elmo_zh("info", "other").only_error()
-    assert (
-        told == "other does not exist. Give a model, such as lost, starter, toy, or train one:"
-        " elmo-zh pipeline my-texts/ --run runs/my-texts"
-    )
-    assert elmo_zh("info", "toi").only_error() == "toi does not exist. Did you mean toy?"
 
 
 def test_a_package_whose_model_cannot_be_loaded_is_named_and_others_are_used(plug_ins: Path, tmp_path: Path) -> None:

@@ -78,29 +78,19 @@ def read_description(folder: Path) -> Description:
         raise RunError(f"{path} cannot be read ({error}). {remedy(folder)}") from None
     if not isinstance(found, dict) or found.get("format") != STORE_FORMAT or found.get("id_dtype") not in ID_DTYPES:
         raise RunError(f"{folder} is not an id store in format {STORE_FORMAT}. {remedy(folder)}")
-    shards: dict[str, Any] = {kind: found.get(kind) for kind in KINDS}
-    other_words_bytes = found.get("other_words_bytes")
-    if not all(_are_shards(kind, shards[kind]) for kind in KINDS) or not (
-        other_words_bytes is None or _is_count(other_words_bytes)
-    ):
+    try:
+        counts = [shard[name] for kind in KINDS for shard in found[kind] for name, _ in ARRAYS[kind].values()]
+    except (KeyError, TypeError):
+        counts = [None]
+    counts.append(found.get("other_words_bytes", 0))
+    if not all(type(count) is int and 0 <= count < 2**60 for count in counts):
         raise RunError(f"{path} does not list the sizes of the id store's files. {remedy(folder)}")
     return Description(
         id_dtype=found["id_dtype"],
         vocabulary_digest=str(found.get("vocabulary_digest")),
-        shards=shards,
-        other_words_bytes=other_words_bytes,
+        shards={kind: found[kind] for kind in KINDS},
+        other_words_bytes=found.get("other_words_bytes"),
     )
-
-
-def _are_shards(kind: str, shards: Any) -> bool:
-    names = {name for name, _ in ARRAYS[kind].values()}
-    return isinstance(shards, list) and all(
-        isinstance(shard, dict) and all(_is_count(shard.get(name)) for name in names) for shard in shards
-    )
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**60
 
 
 def store_files(folder: Path) -> list[Path]:
