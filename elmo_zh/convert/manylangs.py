@@ -35,6 +35,9 @@ ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 _THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
 _MOST_DIGITS = 9
 _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
+# Settings that have the published names.
+_LSTM_KEYS = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
+_CNN_KEYS = ("filters", "n_highway", "max_characters_per_token", "activation")
 
 
 # The configuration of all released models, which only name it: the file comes with ELMoForManyLangs.
@@ -216,23 +219,13 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
         if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
             raise ValueError(f"encoder {encoder['name']} with token_embedder {tokens['name']}; expected elmo with cnn")
         published = {
-            "lstm": {
-                "dim": encoder["dim"],
-                "projection_dim": encoder["projection_dim"],
-                "n_layers": encoder["n_layers"],
-                "cell_clip": encoder["cell_clip"],
-                "proj_clip": encoder["proj_clip"],
-                "use_skip_connections": True,
-            },
+            "lstm": {"use_skip_connections": True, **{name: encoder[name] for name in _LSTM_KEYS}},
             "char_cnn": {
                 "unicode_characters": True,
                 "n_characters": len(dictionaries.characters) + 1,
                 "embedding": {"dim": tokens["char_dim"]},
                 "word_embedding": {"dim": tokens["word_dim"] if dictionaries.words else 0},
-                "filters": tokens["filters"],
-                "n_highway": tokens["n_highway"],
-                "max_characters_per_token": tokens["max_characters_per_token"],
-                "activation": tokens["activation"],
+                **{name: tokens[name] for name in _CNN_KEYS},
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
