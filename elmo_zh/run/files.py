@@ -103,7 +103,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     remove(unfinished)
     _restore(replaced, path)
     try:
-        with _full_disk_named(path, unfinished):
+        with full_disk_named(path, unfinished):
             yield unfinished
             _sync(unfinished)
             if path.is_dir():
@@ -126,7 +126,7 @@ def written_once(path: Path) -> Iterator[Path]:
     make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
     try:
-        with _full_disk_named(path, unfinished):
+        with full_disk_named(path, unfinished):
             yield unfinished
             _sync(unfinished)
             unfinished.replace(path)
@@ -136,7 +136,7 @@ def written_once(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
+def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
     """Turn a full-disk error into one that names the output and its size; also name a file that is too large."""
     try:
         yield

@@ -50,6 +50,7 @@ from elmo_zh.run.files import (
     atomic_path,
     claimed_output,
     file_digest,
+    full_disk_named,
     make_folder,
     read_json,
     remove,
@@ -110,8 +111,12 @@ def run_job(
     Raises:
         OutputError: If the output is in use or exists, or if there are finished parts of other work, without `force`.
     """
-    with claimed_output(job.output, job.inputs, job.may_replace, force=force or replace):
-        work = Work(job.output.with_name(job.output.name + PARTS), reporter, engine)
+    parts = job.output.with_name(job.output.name + PARTS)
+    with (
+        claimed_output(job.output, job.inputs, job.may_replace, force=force or replace),
+        full_disk_named(job.output, parts),
+    ):
+        work = Work(parts, reporter, engine)
         work.open(job.made_from(), valuable=job.valuable, force=force)
         try:
             with atomic_path(job.output) as unfinished:
