@@ -25,14 +25,13 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import build_index
+from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer
 from elmo_zh.contexts.score_texts import ScoreJob, evaluate_texts
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
-from elmo_zh.embed.dump import DumpSettings, dump_vectors
+from elmo_zh.embed.dump import DumpJob, DumpSettings
 from elmo_zh.embed.formats import OutputForm
-from elmo_zh.embed.jobs import Job
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 
@@ -50,19 +49,19 @@ def build_work(
     settings = IndexSettings(layers=layers, options=IndexOptions(max_per_word=max_per_word))
     scorer = LineScorer(embedder.bundle, "cpu", LineReading(split_sentences=True))
     return {
-        "embed": lambda: dump_vectors(
-            embedder,
-            Job(text, folder / "text.hdf5"),
-            DumpSettings(segmented=False, layers="all", dtype="float16"),
-            OutputForm(layout="packed"),
+        "embed": lambda: run_job(
+            DumpJob(
+                embedder=embedder,
+                text=text,
+                output=folder / "text.hdf5",
+                settings=DumpSettings(segmented=False, layers="all", dtype="float16"),
+                form=OutputForm(layout="packed"),
+            ),
             force=True,
             reporter=QUIET,
         ),
-        "index": lambda: build_index(
-            embedder,
-            [text],
-            folder / "text.index",
-            settings,
+        "index": lambda: run_job(
+            IndexJob(embedder=embedder, texts=[text], output=folder / "text.index", settings=settings),
             force=True,
             reporter=QUIET,
         ),

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import build_index
+from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.drift_statistics import MEASURES
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
+from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec.implementations import train_word2vec
@@ -91,7 +92,8 @@ def build(embedder: ElmoEmbedder, text: Path, words: Sequence[str], most: int) -
     )
     sources = find_sources([str(text)]).sources
     texts = [input_text(source, TextConfig(), segmented=True) for source in sources]
-    build_index(embedder, texts, output, settings, force=True, reporter=SilentReporter())
+    job = IndexJob(embedder=embedder, texts=texts, output=output, settings=settings)
+    run_job(job, force=True, reporter=SilentReporter())
     return ContextIndex.load(output)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elmo_zh.embed.dump import DumpReport, DumpSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
-    from elmo_zh.embed.jobs import Job
+    from elmo_zh.embed.jobs import Target
     from elmo_zh.engine.engine import Engine
 
 
@@ -111,22 +111,24 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
-    from elmo_zh.embed.jobs import is_single, plan_jobs
+    from elmo_zh.embed.jobs import is_single, plan_targets
 
     if options.output is not None and is_single(files):
         require_matching_suffix(options.output, form)
     with opened_inputs(files, common.console) as sources:
-        jobs = plan_jobs(files, sources, options.output, output_suffix(form), config.text, segmented=common.segmented)
+        targets = plan_targets(
+            files, sources, options.output, output_suffix(form), config.text, segmented=common.segmented
+        )
         embedder = load_embedder(common)
         settings = options.settings(common, config.embed, embedder.num_layers)
         with common.choose_engine(config).started(0) as engine:
-            _run_jobs(common, embedder, jobs, is_single(files), settings, form, engine)
+            _embed_texts(common, embedder, targets, is_single(files), settings, form, engine)
 
 
-def _run_jobs(
+def _embed_texts(
     common: Common,
     embedder: "ElmoEmbedder",
-    jobs: list["Job"],
+    targets: list["Target"],
     is_single: bool,
     settings: "DumpSettings",
     form: "OutputForm",
@@ -134,31 +136,25 @@ def _run_jobs(
 ) -> None:
     """Embed one file after another; if there are several, skip files whose output exists."""
     from elmo_zh.corpus.content import UnsuitableError
-    from elmo_zh.embed.dump import dump_vectors
+    from elmo_zh.embed.dump import DumpJob
     from elmo_zh.embed.text_tokens import TokenCounts
+    from elmo_zh.run.job import run_job
     from elmo_zh.run.reporter import Hints
 
     unit = "sentence" if settings.split_sentences else "line"
     results, skipped, total, hints = [], [], TokenCounts(), Hints(common.console)
-    for job in jobs:
-        if not is_single and job.output.exists() and not common.force:
-            common.console.note(f"{job.output} already exists, so {job.text.name} is skipped.")
-            skipped.append(str(job.output))
+    for target in targets:
+        text, output = target.text, target.output
+        if not is_single and output.exists() and not common.force:
+            common.console.note(f"{output} already exists, so {text.name} is skipped.")
+            skipped.append(str(output))
             continue
+        job = DumpJob(embedder=embedder, text=text, output=output, settings=settings, form=form, hints=hints)
         try:
-            report = dump_vectors(
-                embedder,
-                job,
-                settings,
-                form,
-                force=common.force,
-                reporter=common.console,
-                hints=hints,
-                engine=engine,
-            )
+            report = run_job(job, force=common.force, reporter=common.console, engine=engine)
         except UnsuitableError as error:
-            job.text.skip(error, common.console)
-            skipped.append(job.text.name)
+            text.skip(error, common.console)
+            skipped.append(text.name)
             continue
         total.add(report.counts)
         results.append(_dump_result(report))

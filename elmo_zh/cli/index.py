@@ -29,7 +29,6 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.run.files import claimed_output
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -67,19 +66,15 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
       elmo-zh index news.txt --output few.index --words words.txt --layers 1,2
     """
     config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
-    from elmo_zh.contexts.build_index import build_index
-    from elmo_zh.contexts.index_files import is_index
+    from elmo_zh.contexts.build_index import IndexJob
+    from elmo_zh.run.job import run_job
 
-    with (
-        common.opened_texts(files, from_name=options.from_name) as texts,
-        claimed_output(output, (), is_index, force=common.force),
-    ):
+    with common.opened_texts(files, from_name=options.from_name) as texts:
         embedder = load_embedder(common)
         settings = _settings(embedder, options, segmented=common.segmented)
+        job = IndexJob(embedder=embedder, texts=texts, output=output, settings=settings)
         with common.choose_engine(config).started(0) as engine:
-            report = build_index(
-                embedder, texts, output, settings, force=common.force, reporter=common.console, engine=engine
-            )
+            report = run_job(job, force=common.force, reporter=common.console, engine=engine)
     _finish(common, embedder, report)
 
 

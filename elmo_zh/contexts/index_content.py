@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,16 +28,13 @@ from elmo_zh.contexts.index_settings import IndexSettings, Sampler
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens
-from elmo_zh.engine.engine import Engine, Shared
-from elmo_zh.run.arrays import ArrayWork, ArrayWriter, RowFile, load_npy, save_npy
+from elmo_zh.run.arrays import ArrayWriter, load_npy, save_npy
 from elmo_zh.run.files import write_json
+from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.work_folder import PartTask, WorkFolder
 from elmo_zh.text.alignment import find_tokens
 from elmo_zh.text.windows import iter_windows
 
-# A part ends after this many lines or tokens, so that an interruption loses little and memory stays bounded.
-PART_LINES, PART_TOKENS = 2000, 20_000
 # The file in the unfinished index with the numbers of the rows to compute.
 KEPT_ROWS = "rows.npy"
 
@@ -181,69 +179,73 @@ class _Task(NamedTuple):
     edges: NDArray[np.int64]
 
 
-class _Part(NamedTuple):
-    """The lines of a part, as a range counted among lines with an occurrence, and its first occurrence."""
-
-    first_line: int
-    num_lines: int
-    first_occurrence: int
-
-
-def write_vectors(
+def compute_vectors(
     embedder: ElmoEmbedder,
-    work: WorkFolder,
+    work: Work,
     layout: IndexLayout,
     tokens: Sequence[TextTokens],
     layers: Sequence[int],
-    engine: Engine,
-    reporter: Reporter,
-) -> None:
-    """Compute and write the vectors of the chosen occurrences, in the selected layers, on lines that have none yet."""
-    done = sum(work.finished_lines(reporter=reporter).values())
+    part_lines: int,
+) -> list[FinishedPart]:
+    """Compute the vectors of the chosen occurrences, in the selected layers, in parts of lines with an occurrence."""
     rows = load_npy(layout.path / KEPT_ROWS)
-    files = [(RowFile(layout.vectors(layer)), RowFile(layout.norms(layer))) for layer in layers]
-    with reporter.progress("index", unit="lines", total=len(rows), initial=done) as progress:
-        tasks = _iter_tasks(layout, _iter_tokens(tokens, rows[done:]), rows, done)
-        for part, vectors in work.compute(engine, _OccurrenceVectors(embedder, layers), tasks):
-            written = []
-            for (vector_file, norm_file), layer_vectors in zip(files, vectors, strict=True):
-                written.append(vector_file.write(part.first_occurrence, layer_vectors))
-                norms = np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM)
-                written.append(norm_file.write(part.first_occurrence, norms))
-            work.finish_lines(part.first_line, part.num_lines, written)
-            progress.update(part.num_lines)
+    step = Step(
+        name="index", compute=_OccurrenceVectors(embedder, tuple(layers)), unit="lines", size=int, total=len(rows)
+    )
+    done = work.finished(step.name)
+    rows_left = rows[sum(part.value() for part in done) :]
+    tasks = _iter_tasks(layout, _iter_tokens(tokens, rows_left), rows_left, part_lines)
+    return [*done, *work.run(step, tasks, after=done)]
+
+
+def write_vectors(
+    layout: IndexLayout,
+    arrays: Mapping[Path, tuple[np.dtype[Any], tuple[int, ...]]],
+    layers: Sequence[int],
+    parts: Iterable[FinishedPart],
+) -> None:
+    """Join the vectors of all parts, and write their norms."""
+    with ExitStack() as stack:
+        vector_files, norm_files = (
+            [ArrayWriter(stack.enter_context(path.open("wb")), arrays[path][0], *arrays[path][1]) for path in paths]
+            for paths in (map(layout.vectors, layers), map(layout.norms, layers))
+        )
+        for part in parts:
+            vectors = load_npy(part.file("npy"))
+            for vector_file, norm_file, layer_vectors in zip(vector_files, norm_files, vectors, strict=True):
+                vector_file.append(layer_vectors)
+                norm_file.append(np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM))
 
 
 def _iter_tasks(
-    layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], first_line: int
-) -> Iterator[PartTask[_Task, _Part]]:
-    """Yield, in parts, the lines with an occurrence; `rows` are their numbers, `first_line` is the first to compute."""
+    layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], part_lines: int
+) -> Iterator[_Task]:
+    """Yield the lines in parts; `rows` are their numbers."""
     occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
-    for lines in iter_windows(token_lists, len, most_items=PART_LINES, most_size=PART_TOKENS):
-        own = rows[first_line : first_line + len(lines)]
-        edges = np.searchsorted(occurrences["line"], [*own, own[-1] + 1])
+    first_line = 0
+    for lines in iter_windows(token_lists, len, most_items=part_lines):
+        numbers = rows[first_line : first_line + len(lines)]
+        edges = np.searchsorted(occurrences["line"], [*numbers, numbers[-1] + 1])
         first, last = int(edges[0]), int(edges[-1])
-        yield PartTask(
-            name=f"computed-{first_line:012d}-{len(lines)}",
-            task=_Task(lines, np.array(occurrences["token"][first:last]), edges - first),
-            kept=_Part(first_line, len(lines), first),
-        )
+        yield _Task(lines, np.array(occurrences["token"][first:last]), edges - first)
         first_line += len(lines)
 
 
-class _OccurrenceVectors(ArrayWork):
-    def __init__(self, embedder: ElmoEmbedder, layers: Sequence[int]) -> None:
-        self._embedder, self._layers = Shared((embedder,)), layers
+@dataclass(frozen=True)
+class _OccurrenceVectors:
+    embedder: ElmoEmbedder
+    layers: tuple[int, ...]
 
-    def compute(self, task: _Task) -> NDArray[np.float16]:
-        """Return the vectors of the selected tokens, float16, shape (layers, n, 2P)."""
-        with self._embedder.used() as (embedder,):
-            found = np.empty((len(self._layers), len(task.places), embedder.dimension), VECTOR)
-            vectors = embedder.compute_vectors(task.lines)
-            for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
-                for layer_vectors, layer in zip(found, self._layers, strict=True):
-                    layer_vectors[start:end] = activations[layer, task.places[start:end]]
-        return found
+    def __call__(self, task: _Task, files: Files) -> int:
+        """Write the vectors of the selected tokens, float16, shape (layers, n, 2P); return the number of lines."""
+        found = np.empty((len(self.layers), len(task.places), self.embedder.dimension), VECTOR)
+        vectors = self.embedder.compute_vectors(task.lines)
+        for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
+            for layer_vectors, layer in zip(found, self.layers, strict=True):
+                layer_vectors[start:end] = activations[layer, task.places[start:end]]
+        with files.file("npy") as path:
+            save_npy(path, found)
+        return len(task.lines)
 
 
 def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:

@@ -11,7 +11,6 @@ from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.record_texts import parse_fields
-from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.run.job import Files, FinishedPart
 from elmo_zh.run.reporter import Reporter, counted
@@ -77,17 +76,13 @@ def load_scored(part: FinishedPart) -> Iterator[ScoredLine]:
 def iter_line_parts(
     texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
 ) -> Iterator[list[TextLine]]:
-    """Yield the lines of all texts in parts; raise CorpusError if a text changes meanwhile."""
-    texts = list(texts)
-    stamps = [Stamp.of(text.source) for text in texts]
+    """Yield the lines of all texts in parts."""
     lines = (
         TextLine(text_number, number, line)
         for text_number, text in enumerate(texts)
         for number, line in enumerate(text.lines_if_text(reporter))
     )
-    yield from iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
-    for text, stamp in zip(texts, stamps, strict=True):
-        stamp.require(text.source)
+    return iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
 
 
 def iter_scored(

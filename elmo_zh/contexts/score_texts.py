@@ -4,6 +4,7 @@ import codecs
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from shutil import copyfile, copyfileobj
@@ -16,12 +17,14 @@ from elmo_zh.contexts.score_lines import (
     PART_LINES,
     LineScores,
     ScoredLine,
+    TextLine,
     iter_line_parts,
     iter_scored,
     load_scored,
 )
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
+from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Step, Work, run_job
@@ -130,8 +133,13 @@ class ScoreJob:
         """The scores of a part's lines."""
         return LineScores(self.scorer, self.other)
 
+    @cached_property
+    def _stamps(self) -> list[Stamp]:
+        return [Stamp.of(text.source) for text in self.texts]
+
     def made_from(self) -> dict[str, Any]:
         """Return everything that the scores depend on; how they are written may change until the end."""
+        assert len(self._stamps) == len(self.texts)  # taken just before the digests
         texts = [
             {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
         ]
@@ -144,7 +152,7 @@ class ScoreJob:
         counts = ScoreCounts()
         step = Step(name="score", compute=self.scores, unit="lines", size=len)
         parts = []
-        for part in work.run(step, iter_line_parts(self.texts, work.reporter, most_lines=self.part_lines)):
+        for part in work.run(step, self._iter_parts(work.reporter)):
             for line in load_scored(part):
                 counts.add(line.score)
             parts.append(part)
@@ -155,6 +163,11 @@ class ScoreJob:
                 return ScoreReport(counts=counts)
             kept = write_kept(lines, self.texts, self.keep, work.path / "keys", file)
             return ScoreReport(counts=counts, kept=kept)
+
+    def _iter_parts(self, reporter: Reporter) -> Iterator[list[TextLine]]:
+        yield from iter_line_parts(self.texts, reporter, most_lines=self.part_lines)
+        for text, stamp in zip(self.texts, self._stamps, strict=True):
+            stamp.require(text.source)
 
 
 def print_scores(job: ScoreJob, file: BinaryIO, reporter: Reporter) -> ScoreReport:

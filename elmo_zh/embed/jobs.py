@@ -11,7 +11,7 @@ from elmo_zh.errors import OutputError
 
 
 @dataclass(frozen=True)
-class Job:
+class Target:
     """One text to embed, and the path of its output."""
 
     text: InputText
@@ -23,28 +23,28 @@ def is_single(arguments: Sequence[str]) -> bool:
     return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
 
 
-def plan_jobs(
+def plan_targets(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
-) -> list[Job]:
-    """Plan a job for each text, from the arguments as typed; without `output`, outputs go beside their texts."""
+) -> list[Target]:
+    """Plan an output for each text, from the arguments as typed; without `output`, outputs go beside their texts."""
     if is_single(arguments):
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
-        return [Job(input_text(source, config, segmented=segmented), output or default)]
+        return [Target(input_text(source, config, segmented=segmented), output or default)]
     if output is not None and output.exists() and not output.is_dir():
         raise OutputError(f"{output} is a file. For several texts or a folder, --output must be a folder.")
-    jobs: dict[Path, Job] = {}
+    targets: dict[Path, Target] = {}
     for source in sources.sources:
         target = _place(source, arguments, output)
         target = target.with_name(source.file_name + suffix)
         text = input_text(source, config, segmented=segmented)
-        other = jobs.setdefault(target.absolute(), Job(text, target)).text.source
+        other = targets.setdefault(target.absolute(), Target(text, target)).text.source
         if other is not source:
             raise OutputError(
                 f"The outputs for {other.name} and {source.name} would both be written to {target}. Give the folder"
                 " that contains both files, or embed each file separately, with its own --output."
             )
-    return list(jobs.values())
+    return list(targets.values())
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:

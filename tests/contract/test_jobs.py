@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,15 @@ from messages import Heard, message_of
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.build_index import IndexJob
+from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
+from elmo_zh.embed.dump import DumpJob, DumpSettings
+from elmo_zh.embed.formats import OutputForm
 from elmo_zh.engine.engine import Engine, worker_processes
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.run import job as job_module
@@ -31,6 +37,9 @@ from elmo_zh.tasks.vector_cache import VectorCache
 
 LINES = [" ".join((WORDS * 7)[number % 5 : number % 31 + 2]) for number in range(13)] + ["", "梨 今天"]
 QUIET = SilentReporter()
+
+
+load_embedder, load_scorer = cache(ElmoEmbedder.load), cache(LineScorer.load)
 
 
 @dataclass(frozen=True)
@@ -46,16 +55,30 @@ class Given:
 
     @property
     def embedder(self) -> ElmoEmbedder:
-        return ElmoEmbedder.load(self.bundle)
-
-    def scorer(self, **reading: bool) -> LineScorer:
-        return LineScorer.load(self.bundle, segmented=True, **reading)
+        return load_embedder(self.bundle, stateful=False)
 
 
 def score(given: Given, output: Path, **options: Any) -> Job[Any]:
     by_token = options.pop("by_token", False)
-    scorer = given.scorer(by_token=by_token)
+    scorer = load_scorer(given.bundle, segmented=True, by_token=by_token)
     return ScoreJob(scorer=scorer, texts=given.texts, output=output, part_lines=4, **options)
+
+
+def dump(given: Given, output: Path, **options: Any) -> Job[Any]:
+    settings = {"segmented": True, "layers": "all", "dtype": "float32"}
+    form = OutputForm(**{name: options.pop(name) for name in ("format", "layout") if name in options})
+    settings |= options
+    [text] = given.texts
+    embedder = load_embedder(given.bundle, stateful=options.get("stateful", False))
+    return DumpJob(
+        embedder=embedder, text=text, output=output, settings=DumpSettings(**settings), form=form, part_lines=4
+    )
+
+
+def index(given: Given, output: Path) -> Job[Any]:
+    options = IndexOptions(min_count=1)
+    settings = IndexSettings(layers=(1, 2), segmented=True, options=options)
+    return IndexJob(embedder=given.embedder, texts=given.texts, output=output, settings=settings, part_lines=4)
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,11 @@ JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
     "score tokens": lambda given, output: score(given, output, by_token=True),
     "score kept": lambda given, output: score(given, output, keep=KeepRule(share=0.5)),
     "vectors": Vectors,
+    "embed": dump,
+    "embed packed, pooled": lambda given, output: dump(given, output, layout="packed", pool="mean"),
+    "embed npy, stateful": lambda given, output: dump(given, output, format="npy", stateful=True, layers="top"),
+    "embed word2vec": lambda given, output: dump(given, output, format="word2vec", layers="average"),
+    "index": index,
 }
 Make = Callable[..., Job[Any]]
 
@@ -209,10 +237,11 @@ def failing_once(number: int, moment: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
-def test_a_disk_that_fails_once(make: Make, number: int) -> None:
+@pytest.mark.parametrize(("number", "first"), [(errno.EIO, 1), (errno.ENOSPC, 3)])
+def test_a_disk_that_fails_once(make: Make, number: int, first: int) -> None:
+    """At some of the moments; tests/faults tries every call of the system."""
     whole = run(make("whole"))
-    for moment in range(ENDLESS):
+    for moment in range(first, ENDLESS, 5):
         job = make(f"failed {moment}")
         told = ""
         with failing_once(number, moment):

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from contract.command_line import LAYERS, ROOT, SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_LINES, SEGMENTED_TOKENS, WIDTH, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import text_tokens
+from elmo_zh.embed import dump
 from elmo_zh.embed.formats import hdf5_lines, parquet
 from elmo_zh.invocation import install_line
 
@@ -88,7 +89,7 @@ def test_every_format_holds_the_same(
 ) -> None:
     """Written in several blocks; with one dataset a line, some lines' tokens are padded and some are not."""
     needs_pyarrow(form)
-    monkeypatch.setattr(text_tokens, "PART_LINES", 2)
+    monkeypatch.setattr(dump, "DumpJob", partial(dump.DumpJob, part_lines=2))
     monkeypatch.setattr(hdf5_lines, "_PADDED_BYTES", 20)
     options = ("--segmented", "--layers", layers, "--pool", pool, "--output", source.with_name("out"))
     embed(sample_run, source, *options, *typed(form))

@@ -1,6 +1,7 @@
 """`elmo-zh embed` of tables, JSON, archives and paragraphs, and outputs that would replace what is read."""
 
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -10,7 +11,7 @@ from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import Interrupted, assert_close, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import text_tokens
+from elmo_zh.embed import dump
 from elmo_zh.text.sentences import split_sentences
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -57,12 +58,12 @@ def test_an_archive_and_standard_input(sample_run: SampleRun, embedder: ElmoEmbe
 
 def test_another_field_is_another_text(sample_run: SampleRun, hotel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unfinished output is continued only if the file is read in the same way."""
-    monkeypatch.setattr(text_tokens, "PART_LINES", 1)
+    monkeypatch.setattr(dump, "DumpJob", partial(dump.DumpJob, part_lines=1))
     with monkeypatch.context() as patched:
         Interrupted(patched, 2)
         assert elmo_zh("embed", hotel, "--model", sample_run.model).status == 130
     told = elmo_zh("embed", hotel, "--model", sample_run.model, "--field", "id").only_error()
-    assert "a different text, model or settings" in told
+    assert "(reading)" in told
     embed(sample_run, hotel)
     assert read_dump(hotel.with_name("hotel.csv.hdf5"))[1][3] != []
 

@@ -14,15 +14,15 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Stamp, find_sources
 from elmo_zh.embed import text_tokens
-from elmo_zh.embed.text_tokens import TextTokens, TokenCounts
+from elmo_zh.embed.text_tokens import TextTokens, Tokeniser
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 
 
 @pytest.fixture
-def tokens(tmp_path: Path) -> TextTokens:
-    return TextTokens(WorkFolder(tmp_path / "out.parts"))
+def work(tmp_path: Path) -> Work:
+    return Work(tmp_path / "out.parts", SilentReporter())
 
 
 def as_text(path: Path) -> InputText:
@@ -30,33 +30,23 @@ def as_text(path: Path) -> InputText:
     return input_text(source, TextConfig())
 
 
-def write(embedder: ElmoEmbedder, tokens: TextTokens, path: Path, *, segmented: bool = True) -> TokenCounts:
+def write(
+    embedder: ElmoEmbedder, work: Work, path: Path, *, segmented: bool = True, split: bool = False, **parts: int
+) -> TextTokens:
     text = as_text(path)
-    stamp = Stamp.of(text.source)
-    return tokens.write(embedder, text, segmented=segmented, split=False, stamp=stamp, reporter=SilentReporter())
+    return Tokeniser(embedder=embedder, segmented=segmented, split=split, **parts).write(
+        text, Stamp.of(text.source), work
+    )
 
 
-def test_parts_end_at_lines_or_tokens(
-    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_tokens, "PART_LINES", 3)
-    monkeypatch.setattr(text_tokens, "PART_TOKENS", 5)
-    write(embedder, tokens, write_lines(tmp_path / "file.txt", ["一 二 三"] * 3 + ["", "四", "", "五"]))
+def test_parts_end_at_lines_or_tokens(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "file.txt", ["一 二 三"] * 3 + ["", "四", "", "五"])
+    tokens = write(embedder, work, path, part_lines=3, part_tokens=5)
     assert [(block.first_line, block.num_lines) for block in tokens.blocks()] == [(0, 2), (2, 3), (5, 2)]
 
 
-def test_a_text_that_cannot_be_read_leaves_nothing(
-    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_tokens, "PART_LINES", 1000)
-    path = write_lines(tmp_path / "a.jsonl", ['{"text": "好"}'] * 5000 + ['{"text": "'])
-    with pytest.raises(CorpusError, match="line 5001 is not JSON"):
-        write(embedder, tokens, path, segmented=False)
-    assert not tokens.folder.path.exists()
-
-
 def test_rows_know_their_sentence_and_the_columns_of_their_record(
-    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedder: ElmoEmbedder, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when the text need not be read again: the second time all is on disk, with the members of the archive."""
     with zipfile.ZipFile(tmp_path / "texts.zip", "w") as archive:
@@ -65,8 +55,8 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
     places = []
     for _ in range(2):
         text = as_text(tmp_path / "texts.zip")
-        stamp = Stamp.of(text.source)
-        tokens.write(embedder, text, segmented=False, split=True, stamp=stamp, reporter=SilentReporter())
+        tokeniser = Tokeniser(embedder=embedder, segmented=False, split=True)
+        tokens = tokeniser.write(text, Stamp.of(text.source), work)
         places.append([text.place(line) for line in (1, 2)])
         monkeypatch.setattr(InputText, "records", None)
     [block] = tokens.blocks()
@@ -88,7 +78,7 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
 )
 def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
     embedder: ElmoEmbedder,
-    tokens: TextTokens,
+    work: Work,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     segmented: bool,
@@ -96,16 +86,14 @@ def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
 ) -> None:
     monkeypatch.setattr(text_tokens, "_MOST_LINE_BYTES", 1000)
     path = write_lines(tmp_path / "file.txt", ["好 " * 90])
-    assert message_of(CorpusError, lambda: write(embedder, tokens, path, segmented=segmented)).endswith(advice)
+    assert message_of(CorpusError, lambda: write(embedder, work, path, segmented=segmented)).endswith(advice)
 
 
-def test_long_lines_do_not_count_for_a_model_of_whole_lines(
-    embedder: ElmoEmbedder, tokens: TextTokens, tmp_path: Path
-) -> None:
+def test_long_lines_do_not_count_for_a_model_of_whole_lines(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
     bundle = embedder.bundle
     assert bundle.text is not None
     of_lines = ElmoEmbedder(replace(bundle, text=replace(bundle.text, split_sentences=False)), "cpu")
     path = write_lines(tmp_path / "a.txt", ["今天天气很好，我们去公园散步。我们在公园里吃了苹果和面包，喝了水。" * 5])
-    assert write(of_lines, tokens, path, segmented=False).long_lines == 0
-    tokens.folder.remove()
-    assert write(embedder, tokens, path, segmented=False).long_lines == 1
+    assert write(of_lines, work, path, segmented=False).counts.long_lines == 0
+    work.remove()
+    assert write(embedder, work, path, segmented=False).counts.long_lines == 1

@@ -47,16 +47,16 @@ def run_command(arguments: list[str]) -> int:
 
 def make_small() -> None:
     """Let small inputs have several shards, parts and windows, as large ones do."""
-    from elmo_zh.contexts import index_content, score_texts
-    from elmo_zh.embed import text_tokens
+    from elmo_zh.contexts import build_index, score_texts
+    from elmo_zh.embed import dump
     from elmo_zh.segmenting import segment_corpus
     from elmo_zh.tasks import comparison
     from elmo_zh.text import windows
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
-    text_tokens.PART_LINES = index_content.PART_LINES = 3
-    score_texts.ScoreJob = partial(score_texts.ScoreJob, part_lines=3)
+    for module, name in ((dump, "DumpJob"), (build_index, "IndexJob"), (score_texts, "ScoreJob")):
+        setattr(module, name, partial(getattr(module, name), part_lines=3))
     windows.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = lambda: False
