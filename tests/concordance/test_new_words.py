@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh
+from contract.dumps import read_dump
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.concordance import NewWordOptions, new_words
@@ -59,8 +60,8 @@ def test_the_list_of_words_is_a_user_dictionary(empty_folder: Path, sample_run: 
     assert elmo_zh("words", "a.txt", *own, "--min-count", "6", "--min-pmi", "1", "--json").result()["count"] == 0
     assert elmo_zh("concordance", "负载*", "a.txt", *own, "--json").result()["concordance"][0]["node"] == "负载均衡"
     options = "--model", sample_run.model, *own
-    assert elmo_zh("embed", "a.txt", *options, "--format", "jsonl").status == 0
-    assert "负载均衡" in Path("a.txt.jsonl").read_text("utf-8")
+    assert elmo_zh("embed", "a.txt", *options).status == 0
+    assert "负载均衡" in read_dump(Path("a.txt.hdf5"))[1][0]
     assert elmo_zh("index", "a.txt", *options, "--output", "a.index").status == 0
     Path("words.tsv").unlink()  # the index has a copy
     index = ContextIndex.load("a.index")
