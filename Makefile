@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests run in two processes; a file's tests stay together.
 PARALLEL ?= -n 2 --dist loadfile
-# Used by make/set-up.sh and make/train.sh, which describe them.
+# Used by make/set-up.sh and make/train.sh, which describe them. A variable that is not given is not exported, so that
+# CORPUS= with nothing behind it differs from no CORPUS.
 VARIABLES := CORPUS RUN CONFIG SET INIT EXTRAS TORCH PYTHON ARGS
-export VENV $(VARIABLES)
+export VENV $(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(name)))
 
 # en or zh. Texts that make itself prints are variables that end in it.
 LANGUAGE_CHOSEN = $(shell . make/messages.sh; echo "$$LANGUAGE_CHOSEN")

@@ -35,12 +35,17 @@ run_name() {
     last_name "$1" | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$//; s/[][*?%&=:[:space:]]+/-/g; s/^latest$/latest-text/'
 }
 
-CORPUS=$(expand_home "${CORPUS:-}")
-if [ -z "$CORPUS" ]; then
+if [ -z "${CORPUS+given}" ]; then
     set -- data/sample
     name=sample
     config=configs/tiny.toml
 else
+    case $CORPUS in
+    *[![:space:]]*) ;;
+    *) fail "CORPUS: it is empty. Give a file or folder of text, or leave out CORPUS= to train on data/sample." \
+        "CORPUS：内容为空。请给出文本文件或文件夹；要用 data/sample 训练，请去掉 CORPUS=。" ;;
+    esac
+    CORPUS=$(expand_home "$CORPUS")
     config=configs/small.toml
     if [ -e "$CORPUS" ]; then # one path, perhaps with spaces
         set -- "$CORPUS"

@@ -227,6 +227,8 @@ def test_what_is_misspelt_is_reported_before_anything_is_made(machine: Machine) 
     for corpus in ("my-txts", "my-txts/", "my-txts/*.txt", "configs my-txts", "~/my-txts"):
         missing = corpus.split()[-1].replace("~", str(machine.home))
         assert machine.refusal("train", f"CORPUS={corpus}").startswith(f"CORPUS: {missing} does not exist.")
+    for given, environment in ((["CORPUS= "], {}), (["CORPUS="], {}), ([], {"CORPUS": " "})):
+        assert machine.refusal("train", *given, **environment).startswith("CORPUS: it is empty.")
     assert machine.refusal("train", "CONFIG=configs/smal.toml").startswith("CONFIG: configs/smal.toml does not exist.")
     told = machine.refusal("train", "INIT=models/nwes")
     assert told == "INIT: models/nwes is not a model. Give the folder of one, such as runs/NAME/model."

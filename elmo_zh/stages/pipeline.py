@@ -1,11 +1,10 @@
 """Run all stages in order, from raw text to a bundle."""
 
-import os
 from collections.abc import Collection, Sequence
 
 from elmo_zh.config import Config
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.run.files import UNFINISHED, make_folder, remove, sync_folder
+from elmo_zh.run.files import UNFINISHED, remove, sync_folder
 from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter
@@ -40,18 +39,17 @@ def pipeline(
 
 
 def link_latest(run: RunDir, reporter: Reporter) -> None:
-    """Make runs/latest in the current folder a link to a run; a real folder with that name is left alone.
+    """Make runs/latest in the current folder a link to a run in runs/; a real folder with that name is left alone.
 
     Some disks have no links; if a link cannot be made, warn.
     """
-    if LATEST.absolute() == run.path.absolute() or (LATEST.exists() and not LATEST.is_symlink()):
+    runs, path = LATEST.parent.resolve(), run.path.resolve()
+    if runs not in path.parents or (LATEST.exists() and not LATEST.is_symlink()):
         return
     unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
     remove(unfinished)
-    make_folder(LATEST.parent)
     try:
-        target = os.path.relpath(run.path.resolve(), LATEST.parent.resolve())
-        unfinished.symlink_to(target, target_is_directory=True)
+        unfinished.symlink_to(path.relative_to(runs), target_is_directory=True)
         unfinished.replace(LATEST)
     except OSError as error:
         reporter.warn(f"Could not link {LATEST} to the run ({error}). In other commands, add --model {run.model}")
