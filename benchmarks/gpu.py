@@ -48,6 +48,7 @@ from elmo_zh.embed.sentence_vectors import SentenceVectors  # noqa: E402
 from elmo_zh.model.language_model import LanguageModel, build_shape  # noqa: E402
 from elmo_zh.model.precision import PRECISIONS  # noqa: E402
 from elmo_zh.run.layout import RunDir  # noqa: E402
+from elmo_zh.run.record import StageContext  # noqa: E402
 from elmo_zh.run.reporter import SilentReporter  # noqa: E402
 from elmo_zh.stages.pipeline import pipeline  # noqa: E402
 from elmo_zh.training.computation import choose_computation  # noqa: E402
@@ -169,7 +170,7 @@ def run_commands(conditions: Conditions) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="elmo-zh-gpu-") as folder:
         run = RunDir(Path(folder) / "run")
         config = load_config(Config(), ROOT / "configs" / "tiny.toml", settings)
-        pipeline(run, config, [str(corpus)], force=False, reporter=SilentReporter())
+        pipeline(StageContext(run=run, config=config, reporter=SilentReporter()), [str(corpus)])
         heldout = (run.path / "segmented" / "heldout-00000.txt").read_text(encoding="utf-8")
         sentences = [line.split(" ") for line in heldout.splitlines()]
         vectors = [ElmoEmbedder.load(run.model, where).embed_tokens(sentences) for where in ("cpu", device)]

@@ -27,6 +27,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import StageContext
 from elmo_zh.scoring.exact import Figures, batch_costs, costs_from, total_cost
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
@@ -54,14 +55,15 @@ def train_recipes(corpus: list[str], work: Path, tokens: int, settings: list[str
               f"train.evaluate_every_tokens={checkpoint_tokens}"]  # fmt: skip
     base = RunDir(work / "base")
     config = load_config(Config(), None, [*budget, *settings])
-    segment(base, config, corpus, force=False, reporter=console)
+    context = StageContext(run=base, config=config, reporter=console)
+    segment(context, corpus)
     for stage in (vocab, word2vec, encode):
-        stage(base, config, force=False, reporter=console)
+        stage(context)
     for name, changes in RECIPES.items():
         if not (work / name).exists():
             shutil.copytree(base.path, work / name)
         config = load_config(Config(), None, [*budget, *changes, *settings])
-        train(RunDir(work / name), config, force=False, reporter=console)
+        train(StageContext(run=RunDir(work / name), config=config, reporter=console))
 
 
 def score(model: LanguageModel, store: IdStore, chosen: np.ndarray[Any, Any], *, carried: bool) -> Figures:

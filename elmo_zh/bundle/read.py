@@ -18,8 +18,8 @@ from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.model.batches import build_lexicon
 from elmo_zh.model.bilm import BiLM, BiLMShape
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.run.changes import spell_segmenter
 from elmo_zh.run.files import file_digest, note_input, read_json
+from elmo_zh.run.record import spell_segmenter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary

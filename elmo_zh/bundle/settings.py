@@ -1,4 +1,4 @@
-"""Compare the settings of a bundle and of a run that starts from it, and let the run adopt them."""
+"""Compare the settings of a bundle and of a run that starts from it, and take them over into the run."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import program
 from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
-from elmo_zh.run.changes import spell_segmenter
+from elmo_zh.run.record import spell_segmenter
 from elmo_zh.run.reporter import Reporter
 
 
@@ -34,7 +34,7 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     return settings
 
 
-def adopt_bundle(
+def take_bundle_settings(
     config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
 ) -> Config:
     """Return a run's settings with the bundle's model section, and a vocabulary large enough for new words."""
@@ -74,8 +74,9 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
     return changed
 
 
-def take_text_settings(config: TextConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> TextConfig:
+def take_text_settings(config: TextConfig, path: Path, named: Collection[str], reporter: Reporter) -> TextConfig:
     """Return the text settings with the bundle's values for making tokens, except those `named` and the dictionary."""
+    bundle = load_bundle(path)
     if bundle.text is None:
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))

@@ -7,12 +7,12 @@ from tempfile import TemporaryDirectory
 import click
 
 from elmo_zh.cli.options import Common, common_options_of_readers, reading_options, takes
-from elmo_zh.cli.stages import changed, corpus_argument, run_option, start_option, starting_from
-from elmo_zh.config import config_names
+from elmo_zh.cli.stages import changed, corpus_argument, run_option, stage_context, start_option, starting_from
 from elmo_zh.inspection import Shown
 from elmo_zh.invocation import command
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.stage_table import STAGES
 
 
 @click.command()
@@ -43,15 +43,13 @@ def plan(
     from elmo_zh.corpus.sources import gathered_sources
     from elmo_zh.planning.plan import describe_plan, make_plan
     from elmo_zh.run.files import require_no_input, write_json
-    from elmo_zh.stages.init_bundle import adopt_init
     from elmo_zh.stages.inputs import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
         run = RunDir(path)
-        named = config_names(None, common.assignments)
-        config = changed(common.resolve(run), starting_from(init, "vocab", "train"))
-        config = adopt_init(run, config, named, force=False, reporter=common.console)
+        typed = changed(common.resolve(run), starting_from(common, init, "vocab", "train"))
+        config = stage_context(common, run, typed, STAGES).config
         if run_path:
             stack.enter_context(run.locked(create=True))
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))

@@ -1,11 +1,10 @@
 """The commands that each run one stage, and `pipeline`, which runs them all."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -24,12 +23,23 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import Config, config_names
 from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import earlier_stages, later_stages, refuse_settings_of
-from elmo_zh.training.launch import Launch, read_launch, refuse_launch
+from elmo_zh.run.record import StageContext, StageOutcome, refuse_settings_of
+from elmo_zh.run.stage_table import (
+    ENCODE,
+    EXPORT,
+    SEGMENT,
+    STAGES,
+    TRAIN,
+    VOCAB,
+    WORD2VEC,
+    Stage,
+    earlier_stages,
+    later_stages,
+)
+from elmo_zh.training.launch import read_launch, refuse_launch
 
 # Settings changed by a command's options, by section.
 Changes = Mapping[str, Mapping[str, str]]
-_STAGES_WITH_ENGINE = ("segment", "vocab", "encode")
 
 
 def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -93,7 +103,9 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    _run_stage(common, run_path, "segment", corpus=corpus)
+    from elmo_zh.stages.segment import segment as segment_corpus
+
+    _run_stage(common, run_path, SEGMENT, partial(segment_corpus, corpus=corpus))
 
 
 @click.command()
@@ -117,12 +129,12 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
       elmo-zh vocab --run runs/law --init runs/news/model
       elmo-zh vocab --run runs/mine --from words.txt
     """
-    named = config_names(None, common.assignments)
-    if init and (words or "vocab.words" in named):
-        other = "--from" if words else "vocab.words"
-        raise click.UsageError(f"--init and {other} both determine the words of the vocabulary. Give only one of them.")
-    changes = {"vocab": {"init": "", "words": str(words.absolute())}} if words else starting_from(init, "vocab")
-    _run_stage(common, run_path, "vocab", changes, named=named)
+    from elmo_zh.stages.vocab import vocab as build_vocabulary
+
+    if init and words:
+        raise _two_sources_of_words("--from")
+    changes = {"vocab": {"init": "", "words": str(words.absolute())}} if words else starting_from(common, init, "vocab")
+    _run_stage(common, run_path, VOCAB, build_vocabulary, changes)
 
 
 @click.command()
@@ -139,8 +151,10 @@ def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
       elmo-zh word2vec --run runs/mine --set word2vec.algorithm=skipgram
       elmo-zh word2vec --run runs/mine --from vectors.txt
     """
+    from elmo_zh.stages.word2vec import word2vec as make_vectors
+
     changes = {"word2vec": {"vectors": str(vectors.absolute())}} if vectors else {}
-    _run_stage(common, run_path, "word2vec", changes)
+    _run_stage(common, run_path, WORD2VEC, make_vectors, changes)
 
 
 @click.command()
@@ -157,7 +171,9 @@ def encode(common: Common, /, run_path: Path) -> None:
       elmo-zh encode --run runs/mine
       elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    _run_stage(common, run_path, "encode")
+    from elmo_zh.stages.encode import encode as encode_text
+
+    _run_stage(common, run_path, ENCODE, encode_text)
 
 
 @click.command()
@@ -182,22 +198,20 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
       elmo-zh train --run runs/law --init runs/news/model
       torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
-    launch, changes = read_launch(os.environ), starting_from(init, "train")
-    if launch.size == 1:
-        _run_stage(common, run_path, "train", changes, device=common.device)
-    else:
-        _train_together(common, run_path, changes, launch)
-
-
-def _train_together(common: Common, run_path: Path, changes: Changes, launch: Launch) -> None:
-    """Train as one of several processes: rank 0 runs the stage and the others follow."""
+    from elmo_zh.stages.train import train as train_model
     from elmo_zh.stages.train import train_on_other_rank
+
+    launch, changes = read_launch(os.environ), starting_from(common, init, "train")
+    work = partial(train_model, device=common.device)
+    if launch.size == 1:
+        _run_stage(common, run_path, TRAIN, work, changes)
+        return
     from elmo_zh.training.distributed import joined_process_group
 
     with joined_process_group(launch) as group:
         if group.is_rank_0:
             with group.release_waiting_ranks():
-                _run_stage(common, run_path, "train", changes, device=common.device, group=group)
+                _run_stage(common, run_path, TRAIN, partial(work, group=group), changes)
         else:
             train_on_other_rank(RunDir(run_path), group)
 
@@ -236,13 +250,17 @@ def export(
       elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
+    from elmo_zh.stages.export import export as export_model
+
     given = [f"--layout {form.layout}"] if form.layout != "bundle" else []
     given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
     given += ["--no-word2vec"] if no_word2vec else []
     if output is None and given:
         raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the full float32 bundle.")
     form = replace(form, with_word2vec=not no_word2vec)
-    _run_stage(common, run_path, "export", checkpoint=checkpoint, output=output, form=form)
+    work = partial(export_model, checkpoint=checkpoint, output=output, form=form)
+    following = embed_with(output or RunDir(run_path).model) if form.layout == "bundle" else ""
+    _run_stage(common, run_path, EXPORT, work, following=following)
 
 
 @click.command()
@@ -270,17 +288,9 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
     refuse_launch(os.environ)
     run = RunDir(run_path)
-    config = changed(common.resolve(run), starting_from(init, "vocab", "train"))
-    named = config_names(None, common.assignments)
-    if init and "vocab.words" in named:
-        raise click.UsageError(
-            "--init and vocab.words both determine the words of the vocabulary. Give only one of them."
-        )
+    typed = changed(common.resolve(run), starting_from(common, init, "vocab", "train"))
     with run.locked(create=True), run.config_kept_on_error():
-        engine = common.choose_engine(config)
-        pipeline_stage.pipeline(
-            run, config, corpus, named=named, engine=engine, force=common.force, reporter=common.console
-        )
+        pipeline_stage.pipeline(stage_context(common, run, typed, STAGES), corpus)
     pipeline_stage.link_latest(run, common.console)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
@@ -291,15 +301,21 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     )
 
 
-def starting_from(init: Path | None, *sections: str) -> Changes:
+def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
     """Return the changes that --init makes to these sections; the words of its model replace any word list."""
     if init and init.is_file():
         raise click.UsageError(
             f"--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
             f" --set word2vec.vectors={init}"
         )
+    if init and "vocab" in sections and "vocab.words" in config_names(None, common.assignments):
+        raise _two_sources_of_words("vocab.words")
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
+
+
+def _two_sources_of_words(other: str) -> click.UsageError:
+    return click.UsageError(f"--init and {other} both determine the words of the vocabulary. Give only one of them.")
 
 
 def changed(config: Config, changes: Changes) -> Config:
@@ -308,40 +324,48 @@ def changed(config: Config, changes: Changes) -> Config:
     return replace(config, **sections)
 
 
-def _run_stage(common: Common, run_path: Path, name: str, changes: Changes | None = None, **arguments: Any) -> None:
+def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection[Stage]) -> StageContext:
+    """Return what stages work with: final settings, which are those typed, completed by the model to start from."""
+    from elmo_zh.stages.settings import resolve_settings
+
+    named, force = config_names(None, common.assignments), common.force
+    config = resolve_settings(run, typed, stages, named, force=force, reporter=common.console)
+    engine = common.choose_engine(config)
+    return StageContext(run=run, config=config, reporter=common.console, force=force, engine=engine)
+
+
+def _run_stage(
+    common: Common,
+    run_path: Path,
+    stage: Stage,
+    work: Callable[[StageContext], StageOutcome],
+    changes: Changes | None = None,
+    *,
+    following: str | None = None,
+) -> None:
+    """Run one stage, and print its result and the next command, or the line `following` instead."""
     run = RunDir(run_path)
-    before, config = run.load_config(None, []), changed(common.resolve(run), changes or {})
-    refuse_settings_of(earlier_stages(name), name, run, before, config)
-    if name in _STAGES_WITH_ENGINE:
-        arguments["engine"] = common.choose_engine(config)
-    with run.locked(create=name == "segment"), run.config_kept_on_error():
-        stage = getattr(import_module(f"elmo_zh.stages.{name}"), name)
-        outcome = stage(run, config, **arguments, force=common.force, reporter=common.console)
+    before, typed = run.load_config(None, []), changed(common.resolve(run), changes or {})
+    refuse_settings_of(earlier_stages(stage), stage, run, before, typed)
+    with run.locked(create=stage is SEGMENT), run.config_kept_on_error():
+        context = stage_context(common, run, typed, [stage])
+        outcome = work(context)
         if outcome.skipped:
-            refuse_settings_of(later_stages(name), name, run, before, config)
-    result = {"stage": name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
-    output = arguments.get("output")
-    if output is None:
-        common.finish(result, after_stage(name, run, run.load_config(None, [])))
-    else:
-        common.finish(result, *([embed_with(output)] if arguments["form"].layout == "bundle" else ()))
+            refuse_settings_of(later_stages(stage), stage, run, before, typed)
+    result = {"stage": stage.name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
+    line = after_stage(stage, run, context.config) if following is None else following
+    common.finish(result, *filter(None, [line]))
 
 
-def after_stage(stage: str, run: RunDir, config: Config) -> str:
+def after_stage(stage: Stage, run: RunDir, config: Config) -> str:
     """Return a line with the next command after a stage; training from another model skips word2vec."""
-    if stage == "export":
-        return embed_with(run.model)
     init = config.train.init or config.vocab.init
     needs_vectors = config.word2vec.enabled and not init
-    following = {
-        "segment": "vocab",
-        "vocab": "word2vec" if needs_vectors else "encode",
-        "word2vec": "encode",
-        "encode": "word2vec" if needs_vectors and not run.word2vec.exists() else "train",
-        "train": "export",
-    }[stage]
-    own_init = ("--init", init) if following == "train" and init and not config.train.init else ()
-    return f"Next: {command(following, '--run', run.path, *own_init)}"
+    following = next(other for other in later_stages(stage) if needs_vectors or other is not WORD2VEC)
+    if stage is ENCODE and needs_vectors and not run.word2vec.exists():
+        following = WORD2VEC
+    own_init = ("--init", init) if following is TRAIN and init and not config.train.init else ()
+    return f"Next: {following.command(run.path, *own_init)}"
 
 
 def embed_with(model: Path, *, segmented: bool = False) -> str:

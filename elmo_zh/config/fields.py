@@ -5,7 +5,7 @@ import inspect
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from typing import Any
 
@@ -71,6 +71,20 @@ def choice(default: str, choices: Choices) -> Any:
 def number(default: float, least: float | None = None, most: float | None = None, *, above: float | None = None) -> Any:
     """Return a field whose value is a number in a range."""
     return field(default=default, metadata={"least": least, "most": most, "above": above})
+
+
+def later(declared: Any) -> Any:
+    """Return a field, given its default or its declaration, that is recorded only if it is not at its default.
+
+    Records made before the field existed then stay valid.
+    """
+    other = declared if isinstance(declared, Field) else field(default=declared)
+    return field(default=other.default, metadata={**other.metadata, "later": True})
+
+
+def named_file() -> Any:
+    """Return a field that names a file or a bundle; records have the digest of its content instead of the name."""
+    return field(default="", metadata={"is_file": True})
 
 
 def problems_of_fields(group: Any, section: str = "") -> Iterator[str]:

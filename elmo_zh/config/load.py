@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from elmo_zh.config.fields import field_docs
 from elmo_zh.config.schema import Config
-from elmo_zh.config.text_section import CORPUS, LATER, TextConfig
+from elmo_zh.config.text_section import CORPUS, TextConfig
 from elmo_zh.errors import ConfigError, OptionError
 
 SECTIONS = tuple(f.name for f in fields(Config))
@@ -19,6 +19,8 @@ Section = TypeVar("Section")
 Changes = dict[str, dict[str, Any]]
 # Smallest first, token mode before character mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
+# Settings of earlier versions that are gone: this value, in the config.toml of a run, is what every run does now.
+_GONE = {"text.private": False}
 # A link to configs/ in a checkout, a folder in an installed package.
 _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
@@ -107,6 +109,8 @@ def _checked_values(
 ) -> Iterator[tuple[str, Any]]:
     known = tuple(f.name for f in fields(section))
     for key, value in values.items():
+        if _GONE.get(f"{name}.{key}") is value:
+            continue
         if key not in known:
             problems.append(f"{source}: unknown key {name}.{key}. {_nearest(key, known, name)}")
             continue
@@ -181,6 +185,21 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
     }
 
 
+def recorded_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the settings that a record keeps: no names of files, and no `later` settings that are at their default."""
+    settings = result_settings(section, without=without)
+    for f in fields(section):
+        if f.metadata.get("is_file") or (f.metadata.get("later") and getattr(section, f.name) == f.default):
+            settings.pop(f.name, None)
+    return settings
+
+
+def default_setting(name: str) -> Any:
+    """Return the default of a setting (section.key) in the form used for TOML and JSON; None if there is no such."""
+    section, _, key = name.partition(".")
+    return _plain(getattr(getattr(Config(), section, None), key, None))
+
+
 def describe_setting(name: str) -> str:
     """Return the help text of an option that changes a setting: its meaning and its default."""
     section, _, key = name.partition(".")
@@ -208,15 +227,11 @@ def _render_section(name: str, section: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens; settings in `LATER` only if they are set."""
-    settings = result_settings(config, without=(*without, *CORPUS))
-    return {name: value for name, value in settings.items() if name not in LATER or value != _default(name)}
+    """Return the settings that decide how a line becomes tokens, as `recorded_settings` does."""
+    return recorded_settings(config, without=(*without, *CORPUS))
 
 
 def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return recorded settings with the defaults that `preparation_settings` left out; {} (unknown) stays {}."""
-    return {**{name: _default(name) for name in LATER}, **settings} if settings else {}
-
-
-def _default(name: str) -> Any:
-    return getattr(TextConfig(), name)
+    omitted = {f.name: f.default for f in fields(TextConfig) if f.metadata.get("later") and f.name not in CORPUS}
+    return {**omitted, **settings} if settings else {}

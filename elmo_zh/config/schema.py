@@ -6,7 +6,7 @@ evaluate), so changing it never makes a finished stage out of date. The docstrin
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from elmo_zh.choices import (
     DEVICES,
@@ -20,7 +20,7 @@ from elmo_zh.choices import (
     UNKNOWN_WAYS,
     VECTOR_DTYPES,
 )
-from elmo_zh.config.fields import at_least, choice, free, number, problems_of_fields, within
+from elmo_zh.config.fields import at_least, choice, free, later, named_file, number, problems_of_fields, within
 from elmo_zh.config.text_section import TextConfig
 
 # Stands for a number that training chooses by the number of epochs.
@@ -37,11 +37,11 @@ class VocabConfig:
     """Maximum number of vocabulary rows, including the three special tokens; 0 means no limit."""
     min_count: int = number(2, 1)
     """Minimum count of a word in the training text; rarer words become <UNK>. At 1, <UNK> may stay untrained."""
-    refuse: str = r"\d{7}|\S@\S+\.\S"
+    refuse: str = later(r"\d{7}|\S@\S+\.\S")
     """Words that match this regular expression become <UNK> (default: long numbers, email addresses). Empty: none."""
-    init: str = ""
+    init: str = named_file()
     """A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none."""
-    words: str = ""
+    words: str = named_file()
     """A file with the whole vocabulary, one word per line; no word is added or left out. Empty: none."""
 
     def problems(self) -> Iterator[str]:
@@ -63,9 +63,9 @@ class Word2vecConfig:
 
     enabled: bool = True
     """Start the token embeddings from word2vec; false starts them at random."""
-    vectors: str = ""
+    vectors: str = named_file()
     """A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none."""
-    implementation: str = choice("auto", ("auto", "gensim", "torch"))
+    implementation: str = later(choice("auto", ("auto", "gensim", "torch")))
     """Library: gensim (Python 3.11 to 3.13), torch (one thread) or auto (gensim if it is installed)."""
     algorithm: str = choice("cbow", ("cbow", "skipgram"))
     """Algorithm: cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora)."""
@@ -89,7 +89,7 @@ class Word2vecConfig:
 class ModelConfig:
     """The bidirectional language model (biLM)."""
 
-    mode: str = choice("token", ("token", "character"))
+    mode: str = later(choice("token", ("token", "character")))
     """Token layer: token (one vector per vocabulary row) or character (a CNN over UTF-8 bytes: no word is unknown)."""
     cell_dim: int = number(1024, 1)
     """Width of the LSTM cell (D)."""
@@ -126,6 +126,12 @@ class ModelConfig:
         """Number of character slots per word; None in token mode."""
         return self.character_slots if self.mode == "character" else None
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The names of the settings that have no effect in this mode."""
+        of_characters = [f.name for f in fields(self) if f.name.startswith(("character_", "highway_"))]
+        return () if self.mode == "character" else tuple(of_characters)
+
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
         yield from problems_of_fields(self, "model")
@@ -145,7 +151,7 @@ class ModelConfig:
 class TrainConfig:
     """Training of the biLM."""
 
-    init: str = ""
+    init: str = named_file()
     """A model bundle to start training from; vocabulary rows are matched by word. Empty: random initial weights."""
     max_tokens: int = number(3_000_000, 0)
     """Stop after this many predicted tokens (counted in one direction); 0 means no such limit."""

@@ -18,7 +18,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import finished_stages
+from elmo_zh.run.record import StageContext, finished_stages
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
@@ -146,17 +146,18 @@ def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
 def _try_lines(lines: Sequence[str], config: Config) -> Trial:
     """Run the stages in one process, with one epoch of word2vec."""
     text = replace(config.text, format="text", encoding="utf-8", field="", document="line", num_workers=1)
-    config, silent = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1)), SilentReporter()
+    config = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         path, run = Path(folder, "sample.txt"), RunDir(Path(folder, "run"))
         written = "".join(f"{line}\n" for line in lines)
         path.write_text(written, encoding="utf-8", errors="replace", newline="\n")
-        counts = dict(segment(run, config, [str(path)], force=True, reporter=silent).counts)
+        context = StageContext(run=run, config=config, reporter=SilentReporter())
+        counts = dict(segment(context, [str(path)]).counts)
         counts |= {name: counts[f"train_{name}"] + counts[f"heldout_{name}"] for name in ("sentences", "tokens")}
-        counts |= vocab(run, config, force=True, reporter=silent).counts
+        counts |= vocab(context).counts
         if config.word2vec.enabled and not config.word2vec.vectors and not config.train.init:
-            word2vec(run, config, force=True, reporter=silent)
-        encode(run, config, force=True, reporter=silent)
+            word2vec(context)
+        encode(context)
         seconds = {stage: record["seconds"] for stage, record in finished_stages(run).items()}
         paths = {"segment": run.segmented, "word2vec": run.word2vec, "encode": run.ids}
         num_bytes = {stage: folder_bytes(path) for stage, path in paths.items() if path.exists()}

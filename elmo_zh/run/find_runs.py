@@ -45,7 +45,7 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is not a run but holds other files, since no run may be written among them."""
+    """Raise RunError if a folder is not a run but holds other files, or if a run contains something besides files."""
     if other := _other_content(path):
         close = closest_run(path, list(iter_runs(RUNS)))
         meant = f"Did you mean {close}? " if close else ""
@@ -53,6 +53,14 @@ def require_run_or_room(path: Path) -> None:
             f"{path} is not a run folder and contains other files, such as {other}. {meant}Choose another --run,"
             f" such as {_new_run(path)}"
         )
+    require_plain_files(path)
+
+
+def require_plain_files(path: Path) -> None:
+    """Raise RunError for a pipe, a device or a socket in a run, since reading it could wait forever."""
+    for file in path.rglob("*"):
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise RunError(f"{file} is a pipe, a device or a socket, not a file. Remove it from the run.")
 
 
 def _new_run(path: Path) -> Path:

@@ -1,69 +1,32 @@
-"""Run a stage if anything has changed since its record was written, skip it otherwise, and record its results."""
+"""Run a stage unless its record shows that nothing has changed, record its results, and describe what has changed."""
 
+import json
 import os
-import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.config import Config, result_settings
+from elmo_zh.config import Config, default_setting, result_settings
+from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import command, program, train_option
-from elmo_zh.run.changes import describe_changes, describe_settings
+from elmo_zh.invocation import train_option
 from elmo_zh.run.files import file_digest, own_digest, read_json, remove, sealed, write_json
-from elmo_zh.run.find_runs import explain_no_run
+from elmo_zh.run.find_runs import explain_no_run, require_plain_files
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted, first_ten
+from elmo_zh.run.stage_table import EXPORT, STAGES, TRAIN, Stage, earlier_stages, maker_of
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 1
-
-# The stages in the order in which they run.
-STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")
-# The command that makes each file, for the message when it is missing.
-MAKERS = {
-    "segmented": "segment CORPUS",
-    "vocab.data": "vocab",
-    "vocab.counts": "vocab",
-    "character_counts.tsv": "vocab",
-    "word2vec.txt": "word2vec",
-    "ids": "encode",
-    "checkpoints": "train",
-}
-# The sections that a stage's result depends on. `encode` has no settings of its own.
-_SECTIONS = {"segment": ("text",), "vocab": ("vocab",), "word2vec": ("word2vec",), "train": ("model", "train")}
-# Settings in the sections of other stages that a stage also reads.
-_ALSO_READ = {
-    "vocab": {"model"},  # taken from --init
-    "word2vec": {"model"},
-    "encode": {"model"},
-    "train": {"word2vec.enabled"},
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A stage of a run: its name, the settings and inputs that decide its result, and the work that it does."""
-
-    name: str
-    settings: Mapping[str, Any]  # Settings that decide the result, together with the inputs
-    # Path of each input by its name in the record; files outside the run (the corpus) are named without their folder.
-    inputs: Mapping[str, Path]
-    work: Callable[[], "StageResult"]  # Runs the stage, and returns the files that it made and the counts to record
-    # Settings that say how far to go; if only they change, the stage continues.
-    budget: Mapping[str, Any] = field(default_factory=dict)
-    # Removes the files that an unfinished stage would resume from; None for a stage that always starts from scratch.
-    discard: Callable[[], None] | None = None
-    # Folder of finished parts, removed at the end. An interrupted stage uses them again if its inputs, its settings and
-    # the version are the same.
-    parts: Path | None = None
-    inputs_made_by: str = ""  # Stage whose record, if there is one, has the digests that inputs must have
-    # Whether the run's checkpoints become worthless if the stage runs again with other inputs or settings.
-    discards_training: bool = True
+# Name, version and dictionary of the segmenter.
+_SEGMENTER = "text.segmenter_version"
+# Settings whose file is recorded by its digest.
+_DIGESTED = ("vocab.init", "vocab.words", "train.init")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,91 +46,141 @@ class StageOutcome:
     skipped: bool
 
 
-def run_stage(run: RunDir, config: Config, stage: Stage, *, force: bool, reporter: Reporter) -> StageOutcome:
+@dataclass(frozen=True, kw_only=True)
+class StageContext:
+    """The run, the settings and the way of working that a command gives every stage."""
+
+    run: RunDir
+    config: Config  # The final settings, as `stages.settings.resolve_settings` returns them
+    reporter: Reporter
+    force: bool = False  # Run even if nothing has changed, and discard training that depends on the stage
+    engine: EngineChoice | None = None  # Default: local processes, as many as the settings and the inputs call for
+
+
+def run_stage(
+    stage: Stage,
+    context: StageContext,
+    work: Callable[[], StageResult],
+    *,
+    files: Mapping[str, Path] | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> StageOutcome:
     """Run a stage unless its record shows that nothing has changed since it finished; save the settings either way.
+
+    Args:
+        stage: Its declaration.
+        context: The run, the settings, and how to work.
+        work: Does the work, and returns the files that it made and the counts to record.
+        files: Inputs besides those in the declaration, by their names in the record.
+        facts: Recorded values that decide the result besides settings, such as the version of the segmenter.
 
     Raises:
         RunError: If an input is missing or damaged, or a changed stage would make the run's checkpoints useless.
     """
-    require_inputs(run, stage.inputs.values())
+    run, config, force = context.run, context.config, context.force
+    paths = {**input_files(stage, context), **(files or {})}
+    require_files(run, paths.values())
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
-    inputs = describe_files(stage.inputs, old.get("inputs", {}))
-    changes = describe_changes(stage.name, old, stage.settings, inputs) if old else []
-    if not old and stage.discard is not None and is_in_training(run):
+    new = {
+        "settings": {**stage.settings(config), **(facts or {})},
+        "budget": stage.budget_settings(config),
+        "inputs": describe_files(paths, old.get("inputs", {})),
+    }
+    changes = describe_changes(stage, old, new) if old else []
+    if not old and stage.resumes and is_in_training(run):
         changes = ["the record of how the checkpoints were made is missing"]
-    if changes and stage.discards_training and not force:
-        refuse_to_discard_training(run, changes)
-    if stage.inputs_made_by:
-        require_as_made(run, stage.inputs_made_by, stage.inputs, inputs)
+    if changes and stage in (*earlier_stages(TRAIN), TRAIN) and not force:
+        _refuse_to_discard_training(run, changes)
+    require_intact(stage, run, new["inputs"])
     run.save_config(config)
-    same_budget = old.get("budget") == dict(stage.budget)
-    outputs = {name: run.path / name for name in old.get("outputs", {})}
-    is_finished = old.get("finished") and same_budget and not (changes or force)
-    if is_finished and _are_unchanged(outputs, old["outputs"]):
-        if stage.parts is not None:
-            remove(stage.parts)  # left by an interrupted --force
-        reporter.note(f"{stage.name}: nothing has changed, skipped.")
+    is_finished = old.get("finished") and old["budget"] == new["budget"] and not (changes or force)
+    if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
+        if stage.parts:
+            remove(run.path / stage.parts)  # left by an interrupted --force
+        context.reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
-    if old and changes:
-        reporter.note(f"{stage.name} runs again: {'; '.join(changes)}.")
-    counts = _run_and_record(run, stage, inputs, starts_over=force or bool(changes), force=force)
+    if changes and old:
+        context.reporter.note(f"{stage.name} runs again: {'; '.join(changes)}.")
+    counts = _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
     return StageOutcome(counts=counts, skipped=False)
 
 
 def _run_and_record(
-    run: RunDir, stage: Stage, inputs: Mapping[str, Any], *, starts_over: bool, force: bool
+    stage: Stage, context: StageContext, new: Mapping[str, Any], work: Callable[[], StageResult], *, starts_over: bool
 ) -> Mapping[str, Any]:
+    run = context.run
     record_path = run.stage_record(stage.name)
-    record = {
-        "stage": stage.name,
-        "format": RECORD_FORMAT,
-        "elmo_zh": __version__,
-        "settings": dict(stage.settings),
-        "budget": dict(stage.budget),
-        "inputs": inputs,
-        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    if stage.discard is not None:
+    made_from = {"format": RECORD_FORMAT, "elmo_zh": __version__, "settings": new["settings"]}
+    record = {"stage": stage.name, **made_from, "budget": new["budget"], "inputs": new["inputs"]}
+    record["started_at"] = datetime.now(UTC).isoformat(timespec="seconds")
+    if stage.resumes:
         if starts_over:
-            stage.discard()
+            for name in stage.makes:
+                remove(run.path / name)
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
         write_json(record_path, sealed({**record, "finished": False}))
     start = time.monotonic()
-    if stage.parts is not None:
-        digests = {name: entry["digest"] for name, entry in inputs.items()}
-        made_from = {name: record[name] for name in ("format", "elmo_zh", "settings")}
-        WorkFolder(stage.parts).open({**made_from, "inputs": digests}, force=force)
-    result = stage.work()
+    if stage.parts:
+        digests = {name: entry["digest"] for name, entry in new["inputs"].items()}
+        WorkFolder(run.path / stage.parts).open({**made_from, "inputs": digests}, force=context.force)
+    result = work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
     write_json(record_path, sealed({**record, **finished, **result.details}))
-    if stage.parts is not None:
-        remove(stage.parts)
+    if stage.parts:
+        remove(run.path / stage.parts)
     return result.counts
 
 
-def require_inputs(run: RunDir, paths: Any) -> None:
+# Inputs
+
+
+def input_files(stage: Stage, context: StageContext) -> dict[str, Path]:
+    """Return the files of a run that a stage reads, by their paths in the run; a missing one raises RunError.
+
+    A folder, such as the id store, only has to exist: the stage knows which of its files it reads.
+    """
+    run, files = context.run, {}
+    required = stage.inputs(context.config)
+    for pattern in (*required, *stage.optional_inputs):
+        matches = sorted(run.path.glob(pattern))
+        if not matches and pattern in required:
+            folder = run.path / Path(pattern).parts[0]
+            require_files(run, [folder, run.path / pattern])
+        files.update({str(path.relative_to(run.path)): path for path in matches if not path.is_dir()})
+    return files
+
+
+def require_files(run: RunDir, paths: Iterable[Path]) -> None:
     """Raise RunError for the first path that does not exist, naming the command that creates it."""
     for path in paths:
         if not path.exists():
             if not run.path.exists() and run.holds(path):
                 raise RunError(explain_no_run(run.path))
-            inside = path.relative_to(run.path).parts[0] if path.is_relative_to(run.path) else ""
-            maker = MAKERS.get(inside)
-            hint = f"Create it with: {command(*maker.split(), '--run', run.path)}" if maker else "Check the path."
+            maker = maker_of(path.relative_to(run.path)) if path.is_relative_to(run.path) else None
+            hint = f"Create it with: {maker.command(run.path)}" if maker else "Check the path."
             raise RunError(f"{path} is missing. {hint}")
 
 
-def require_as_made(run: RunDir, maker: str, files: Mapping[str, Path], described: Mapping[str, Any]) -> None:
-    """Raise RunError if a file, described by `describe_files`, has changed since its stage wrote it."""
-    made = load_record(run.stage_record(maker), damaged_is_none=True).get("outputs", {})
-    for name, entry in made.items():
-        if name in files and described[name]["digest"] != entry["digest"]:
-            raise RunError(
-                f"{files[name]} is not the file that {maker} wrote: it was damaged or replaced."
-                f" Recreate it with: {command(maker, '--run', run.path, '--force')}"
-            )
+def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
+    """Raise RunError if an input that must be intact has changed since the stage that makes it recorded it.
+
+    `described` has the digests of inputs that are already known.
+    """
+    for maker in earlier_stages(stage):
+        recorded = load_record(run.stage_record(maker.name), damaged_is_none=True).get("outputs", {})
+        intact = [name for name in recorded if any(fnmatch(name, pattern) for pattern in stage.intact_inputs)]
+        files = {name: run.path / name for name in intact if (run.path / name).is_file()}
+        for name, entry in describe_files(files, described).items():
+            if entry["digest"] != recorded[name]["digest"]:
+                raise RunError(
+                    f"{files[name]} is not the file that {maker.name} wrote: it was damaged or replaced."
+                    f" Recreate it with: {maker.command(run.path, '--force')}"
+                )
+
+
+# Records
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
@@ -222,16 +235,18 @@ def _remedy(path: Path) -> str:
     """Tell the user how to fix a damaged stage record; --force is the last resort, since it deletes checkpoints."""
     if path.stem != "train":
         return f"Delete this file; the stage {path.stem} then runs again, and nothing else is lost."
-    command, run = program(), shlex.quote(str(path.parents[1]))
+    run = path.parents[1]
     return (
-        f"The checkpoints are still there: export the model with {command} export --run {run}, or start over with"
-        f" {command} train --run {run} --force"
+        f"The checkpoints are still there: export the model with {EXPORT.command(run)}, or start over with"
+        f" {TRAIN.command(run, '--force')}"
     )
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
     """Return the records of the stages that have started, by stage name."""
-    records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in STAGES}
+    require_plain_files(run.path)
+    names = (stage.name for stage in STAGES)
+    records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in names}
     return {name: record for name, record in records.items() if record}
 
 
@@ -282,7 +297,7 @@ def is_in_training(run: RunDir) -> bool:
     return run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*"))
 
 
-def refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
+def _refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
     """Raise RunError if the run holds checkpoints that these changes would make useless."""
     if is_in_training(run):
         raise RunError(
@@ -298,46 +313,92 @@ def _are_unchanged(files: Mapping[str, Path], recorded: Mapping[str, Any]) -> bo
     return all(now[name]["digest"] == recorded[name]["digest"] for name in files)
 
 
-def earlier_stages(stage: str) -> tuple[str, ...]:
-    """Return the stages that run before a stage."""
-    return STAGES[: STAGES.index(stage)]
+# What has changed
 
 
-def later_stages(stage: str) -> tuple[str, ...]:
-    """Return the stages that run after a stage."""
-    return STAGES[STAGES.index(stage) + 1 :]
+def describe_changes(stage: Stage, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each difference between two stage records, such as "vocab.size 30000 -> 50000"."""
+    settings = [stage.typed({"settings": record["settings"]}) for record in (old, new)]
+    files = [{name: entry["digest"] for name, entry in record["inputs"].items()} for record in (old, new)]
+    is_same_content = sorted(files[0].values()) == sorted(files[1].values())
+    return describe_settings(*settings) + ([] if is_same_content else _describe_files(*files))
 
 
-def refuse_settings_of(others: Collection[str], stage: str, run: RunDir, before: Config, config: Config) -> None:
+def _describe_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
+    new, gone = now.keys() - before.keys(), before.keys() - now.keys()
+    phrases = {
+        f"added {counted(len(new), 'file')} ({first_ten(sorted(new))})": new,
+        f"removed {counted(len(gone), 'file')} ({first_ten(sorted(gone))})": gone,
+        f"changed {counted(len(changed), 'file')} ({first_ten(sorted(changed))})": changed,
+    }
+    return [phrase for phrase, names in phrases.items() if names]
+
+
+def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each changed setting, by the names that users type; a missing value counts as the default."""
+    values = {name: (_value(name, before), _value(name, now)) for name in sorted({*before, *now})}
+    changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+    if "text.segmenter" in changed:
+        changed.pop(_SEGMENTER, None)  # another segmenter has another version
+    return [_describe_setting(name, *pair) for name, pair in changed.items()]
+
+
+def _value(name: str, settings: Mapping[str, Any]) -> Any:
+    return settings[name] if name in settings else default_setting(name)
+
+
+def _describe_setting(name: str, before: Any, now: Any) -> str:
+    if name == _SEGMENTER:
+        return f"segmenter {spell_segmenter(before, now)} -> {spell_segmenter(now, before)}"
+    if name in _DIGESTED:
+        if before and now:
+            return f"the content of {name} has changed"
+        return f"{name} is now set" if now else f"{name} is no longer set"
+    return f"{name} {_spell(before)} -> {_spell(now)}"
+
+
+def _spell(value: Any) -> str:
+    """Return a value in the form that --set takes."""
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value or "empty"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str] | None = None) -> str:
+    """Return a segmenter's name, such as "jieba 0.42.1", with the digests that differ from another segmenter's."""
+    if not described:
+        return "unknown"
+    words = [" ".join(described[key] for key in ("name", "version") if key in described)]
+    for key in sorted({*described, *(other or {})} - {"name", "version", "package"}):
+        if other is not None and described.get(key) != other.get(key):
+            value = described.get(key, "none").removeprefix("sha256:")
+            words.append(f"{key.replace('_', ' ')} {value[:8]}")
+    return " with ".join([words[0], ", ".join(words[1:])] if words[1:] else words)
+
+
+def refuse_settings_of(others: Sequence[Stage], stage: Stage, run: RunDir, before: Config, config: Config) -> None:
     """Raise RunError for changed settings that this stage does not use but other stages have used."""
+    changed = {name: value for name, value in _settings(config).items() if value != _settings(before)[name]}
     for other in others:
-        if changes := list(_changes(other, stage, run, before, config)):
-            command = "segment CORPUS" if other == "segment" else other
-            typed = f"{program()} {command} --run {shlex.quote(str(run.path))} --set ..."
+        record = load_record(run.stage_record(other.name), damaged_is_none=True)
+        names = [name for name in changed if record and other.uses(name) and not stage.uses(name)]
+        used = other.typed(record) if names else {}
+        now = {name: changed[name] for name in names if changed[name] != _value(name, used)}
+        if now:
+            changes = describe_settings({name: _settings(before)[name] for name in now}, now)
             raise RunError(
-                f"{stage} does not use these settings, and {other} ran with other values: {'; '.join(changes)}."
-                f" Leave these settings out, or change them with: {typed}"
+                f"{stage.name} does not use these settings, and {other.name} ran with other values:"
+                f" {'; '.join(changes)}. Leave these settings out, or change them with:"
+                f" {other.command(run.path)} --set ..."
             )
 
 
-def _changes(other: str, stage: str, run: RunDir, before: Config, config: Config) -> Iterator[str]:
-    record = load_record(run.stage_record(other), damaged_is_none=True)
-    also_read = _ALSO_READ.get(stage, ())
-    for section in _SECTIONS.get(other, ()) if record else ():
-        known = _recorded(other, section, record)
-        old, default, now = (result_settings(getattr(each, section)) for each in (before, Config(), config))
-        for key, value in now.items():
-            name = f"{section}.{key}"
-            is_new = value not in (old[key], known.get(key, default[key]))
-            if is_new and section not in also_read and name not in also_read:
-                yield from describe_settings({name: old[key]}, {name: value})
-
-
-def _recorded(stage: str, section: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the recorded settings of a section by key; train records them with the section's name."""
-    settings: dict[str, Any] = record["settings"]
-    if stage != "train":
-        return settings
-    prefix = f"{section}."
-    named = {name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)}
-    return {**named, **(record["budget"] if section == "train" else {})}
+def _settings(config: Config) -> dict[str, Any]:
+    """Return all settings that can affect a result, by the names that users type."""
+    sections = {section.name: getattr(config, section.name) for section in fields(config)}
+    return {
+        f"{name}.{key}": value for name, values in sections.items() for key, value in result_settings(values).items()
+    }

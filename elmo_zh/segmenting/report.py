@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
-from elmo_zh.config import CORPUS, TextConfig
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.cleaning.line_counts import FoundLines, visible
 from elmo_zh.corpus.decoding import UNDECODABLE
@@ -20,12 +20,6 @@ from elmo_zh.segmenting.shard_task import STEPS
 _MAX_FORMS = 8
 # No model learns anything from fewer tokens.
 _TOO_FEW_TOKENS = 500
-
-
-def reading_settings(config: TextConfig) -> dict[str, Any]:
-    """Return the reading and cleaning settings that are not at their defaults, so that older records stay valid."""
-    defaults = {f.name: f.default for f in fields(config)}
-    return {name: getattr(config, name) for name in CORPUS if getattr(config, name) != defaults[name]}
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:

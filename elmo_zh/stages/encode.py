@@ -1,37 +1,27 @@
 """The encode stage: write the segmented text to the token id store."""
 
-from elmo_zh.config import Config
-from elmo_zh.engine.select import EngineChoice
 from elmo_zh.id_store.build import build_id_store
 from elmo_zh.id_store.layout import STORE_FORMAT, store_files
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, input_files, run_stage
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.stage_table import ENCODE
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.stages.inputs import segmented_inputs, split_settings, started_engine
+from elmo_zh.stages.inputs import started_engine
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
 
 
-def encode(
-    run: RunDir, config: Config, *, engine: EngineChoice | None = None, force: bool, reporter: Reporter
-) -> StageOutcome:
+def encode(context: StageContext) -> StageOutcome:
     """Run the encode stage: write the segmented text to RUN/ids as vocabulary ids."""
-    reads_characters = config.model.mode == "character"
-    settings = {"store_format": STORE_FORMAT, **({"model.mode": "character"} if reads_characters else {})}
-    settings |= split_settings(config)
+    run, config, reporter = context.run, context.config, context.reporter
     files = {"train": run.train_files(), "heldout": run.heldout_files()}
-    inputs = segmented_inputs(run)
-    inputs |= {f"segmented/{path.name}": path for path in (*files["heldout"], *run.document_files())}
-    texts = list(inputs.values())
-    inputs |= {"vocab.data": run.vocab, "character_counts.tsv": run.character_counts}
 
     def work() -> StageResult:
         # Loaded here too, so that a damaged file is reported at the start, and also if there is no held-out text.
         load_spelling_model(run.character_counts)
         lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
-        with started_engine(engine, config, texts) as started:
+        with started_engine(context, input_files(ENCODE, context).values()) as started:
             counts = build_id_store(
                 run.ids,
                 files,
@@ -48,12 +38,11 @@ def encode(
             f"encode: {counts['train_tokens']:,} training tokens and {counts['heldout_tokens']:,} held-out tokens;"
             f" {oov_rate:.2%} of the held-out tokens are outside the vocabulary."
         )
-        if reads_characters:
+        if config.model.mode == "character":
             _report_cut_words(lexicon, reporter)
         return StageResult(outputs=store_files(run.ids), counts=counts)
 
-    stage = Stage(name="encode", settings=settings, inputs=inputs, work=work, parts=run.ids_parts)
-    return run_stage(run, config, stage, force=force, reporter=reporter)
+    return run_stage(ENCODE, context, work, facts={"store_format": STORE_FORMAT})
 
 
 def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:

@@ -1,4 +1,4 @@
-"""Find the inputs that several stages share: segmented files, the user dictionary, text settings and the engine."""
+"""Shared by several stages: the user dictionary, text settings, the model to start from, and the engine."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -6,27 +6,15 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
+from elmo_zh.bundle.find_bundle import explain_no_bundle
+from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, preparation_settings
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.errors import RunError
-from elmo_zh.invocation import command
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import require_inputs
+from elmo_zh.run.record import StageContext, require_files, source_digest
 from elmo_zh.text.segmenters.registry import describe_segmenter
-
-
-def segmented_inputs(run: RunDir) -> dict[str, Path]:
-    """Return the segmented training files by their names in stage records; raise RunError if there is no such file."""
-    require_inputs(run, [run.segmented])
-    files = run.train_files()
-    if not files:
-        raise RunError(
-            f"{run.segmented} contains no train-*.txt files. Create them with:"
-            f" {command('segment', 'CORPUS', '--run', run.path)}"
-        )
-    return {f"segmented/{path.name}": path for path in files}
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
@@ -36,7 +24,7 @@ def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
     given = Path(config.text.user_dictionary)
     if not given.exists() and run.user_dictionary.exists():
         return run.user_dictionary
-    require_inputs(run, [given])
+    require_files(run, [given])
     return given
 
 
@@ -53,18 +41,22 @@ def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
 
 def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     """Return all settings that decide how text becomes tokens, with the version of the segmenter."""
-    settings = preparation_settings(config.text, without=("user_dictionary",))
+    settings = preparation_settings(config.text)
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
 
 
-def split_settings(config: Config) -> dict[str, bool]:
-    """Return the setting that splits unknown words, for stage records that lack it if it is not set."""
-    return {"text.split_unknown": True} if config.text.split_unknown else {}
+def bundle_digest(run: RunDir, stage: str, name: str, bundle: Path, file: Path) -> str:
+    """Return the digest of a file of the bundle to start from, which may be gone once the stage has begun."""
+
+    def explain() -> str:
+        if BundleLayout(bundle).info.is_file():
+            return f"{file} is missing. Export or copy the bundle again."
+        return explain_no_bundle(bundle)
+
+    return source_digest(run, stage, name, file, explain)
 
 
-def started_engine(
-    engine: EngineChoice | None, config: Config, inputs: Iterable[Path]
-) -> AbstractContextManager[Engine]:
-    """Start the given engine, or by default as many local processes as the settings and the inputs call for."""
-    choice = engine or EngineChoice(num_workers=config.text.num_workers)
+def started_engine(context: StageContext, inputs: Iterable[Path]) -> AbstractContextManager[Engine]:
+    """Start the chosen engine, or by default as many local processes as the settings and the inputs call for."""
+    choice = context.engine or EngineChoice(num_workers=context.config.text.num_workers)
     return choice.started(sum(path.stat().st_size for path in inputs))

@@ -1,41 +1,29 @@
 """Run all stages in order, from raw text to a bundle."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from elmo_zh.config import Config
-from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import UNFINISHED, remove, sync_folder
 from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.export import export
-from elmo_zh.stages.init_bundle import adopt_init
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.train import train
-from elmo_zh.stages.vocab import build_vocabulary
+from elmo_zh.stages.vocab import vocab
 from elmo_zh.stages.word2vec import word2vec
 
 
-def pipeline(
-    run: RunDir,
-    config: Config,
-    corpus: Sequence[str],
-    *,
-    named: Collection[str] = (),
-    engine: EngineChoice | None = None,
-    force: bool,
-    reporter: Reporter,
-) -> None:
+def pipeline(context: StageContext, corpus: Sequence[str]) -> None:
     """Run all stages in order, skipping word2vec if training starts from a bundle."""
-    config = adopt_init(run, config, named, force=force, reporter=reporter)
-    segment(run, config, corpus, engine=engine, force=force, reporter=reporter)
-    build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
-    if not config.train.init:
-        word2vec(run, config, force=force, reporter=reporter)
-    encode(run, config, engine=engine, force=force, reporter=reporter)
-    train(run, config, force=force, reporter=reporter)
-    export(run, config, checkpoint="best", output=None, force=force, reporter=reporter)
+    segment(context, corpus)
+    vocab(context)
+    if not context.config.train.init:
+        word2vec(context)
+    encode(context)
+    train(context)
+    export(context)
 
 
 def link_latest(run: RunDir, reporter: Reporter) -> None:

@@ -5,53 +5,34 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from elmo_zh.config import Config
 from elmo_zh.corpus.sources import Sources, gathered_sources
-from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path, require_no_input
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, counted, first_ten
-from elmo_zh.segmenting.report import corpus_report, describe_reading, reading_settings, report_segmented
+from elmo_zh.run.stage_table import SEGMENT
+from elmo_zh.segmenting.report import corpus_report, describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
-from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary, text_settings
+from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary
+from elmo_zh.text.segmenters.registry import describe_segmenter
 
 
-def segment(
-    run: RunDir,
-    config: Config,
-    corpus: Sequence[str],
-    *,
-    engine: EngineChoice | None = None,
-    force: bool,
-    reporter: Reporter,
-) -> StageOutcome:
+def segment(context: StageContext, corpus: Sequence[str]) -> StageOutcome:
     """Run the segment stage: find the sources of a corpus, and split their text into sentences and tokens."""
-    with gathered_sources(corpus, run.path, run.fetched) as sources:
-        return segment_sources(run, config, sources, engine=engine, force=force, reporter=reporter)
+    with gathered_sources(corpus, context.run.path, context.run.fetched) as sources:
+        return _segment_sources(context, sources)
 
 
-def segment_sources(
-    run: RunDir,
-    config: Config,
-    sources: Sources,
-    engine: EngineChoice | None = None,
-    *,
-    force: bool,
-    reporter: Reporter,
-) -> StageOutcome:
-    """Run the segment stage on sources that have been found: split their text into sentences and tokens."""
+def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
+    run, config, reporter = context.run, context.config, context.reporter
     sources.report_skipped(reporter)
     dictionary = find_user_dictionary(run, config)
-    settings = text_settings(config, dictionary) | reading_settings(config.text)
-
     folder = _shared_folder(sources)
     inputs = _input_names(sources, folder)
     for output in (run.segmented, run.corpus_report):
         require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and use the copy.")
 
     def work() -> StageResult:
-        segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, engine)
+        segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, context.engine)
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
         report_segmented(segmented, list(inputs), config.text, reporter)
@@ -68,8 +49,8 @@ def segment_sources(
             },
         )
 
-    stage = Stage(name="segment", settings=settings, inputs=inputs, work=work)
-    return run_stage(run, config, stage, force=force, reporter=reporter)
+    facts = {"segmenter_version": describe_segmenter(config.text, dictionary)}
+    return run_stage(SEGMENT, context, work, files=inputs, facts=facts)
 
 
 def _report_empty(sources: Sources, reporter: Reporter) -> None:

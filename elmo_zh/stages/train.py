@@ -1,47 +1,35 @@
 """The train stage: train on the token id store and write checkpoints, in one process or several."""
 
 from dataclasses import asdict, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.config import Config, parse_section, result_settings
+from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import store_files
-from elmo_zh.run.files import file_digest, remove
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, require_inputs, run_stage, source_digest
-from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.stages.init_bundle import explain_missing, with_resolved_init
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.stage_table import TRAIN
+from elmo_zh.stages.inputs import bundle_digest
 
 if TYPE_CHECKING:
     from elmo_zh.training.distributed import ProcessGroup
 
-# Settings that say how long to train; if they change, training continues from its checkpoint.
-_BUDGET = ("max_tokens", "epochs")
 
-
-def train(
-    run: RunDir,
-    config: Config,
-    *,
-    device: str | None = None,
-    group: "ProcessGroup | None" = None,
-    force: bool,
-    reporter: Reporter,
-) -> StageOutcome:
+def train(context: StageContext, *, device: str | None = None, group: "ProcessGroup | None" = None) -> StageOutcome:
     """Run the train stage; `device`, if given, is for this session only. In a process group, only rank 0 calls this."""
-    config = with_resolved_init(run, config, ("train",))
-    require_inputs(run, [run.ids, run.vocab])
+    run, config, reporter = context.run, context.config, context.reporter
+    require_files(run, [run.ids, run.vocab])
     if group:
         require_divisible_batch_size(config, group.size)
-    settings = _settings(run, config)
-
-    inputs = {f"ids/{path.name}": path for path in store_files(run.ids)}
-    inputs |= {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
-    if config.word2vec.enabled and not config.train.init:
-        inputs["word2vec.txt"] = run.word2vec
+    facts: dict[str, Any] = {"model.tie_softmax": config.model.is_tied}
+    if config.train.init:
+        bundle = Path(config.train.init)
+        facts["train.init"] = bundle_digest(run, "train", "train.init", bundle, BundleLayout(bundle).info)
+    files = {f"ids/{path.name}": path for path in store_files(run.ids)}
 
     # The device is not a setting of the run.
     config_now = replace(config, train=replace(config.train, device=device)) if device else config
@@ -54,44 +42,7 @@ def train(
         group.start_training({"config": asdict(config_now), "digests": _text_digests(run)})
         return train_run(run, config_now, reporter, group)
 
-    def discard() -> None:
-        for path in (run.checkpoints, run.start, run.metrics, run.tensorboard, run.training_picture):
-            remove(path)
-
-    stage = Stage(
-        name="train",
-        settings=settings,
-        inputs=inputs,
-        work=work,
-        budget={name: getattr(config.train, name) for name in _BUDGET},
-        discard=discard,
-        inputs_made_by="encode",
-    )
-    return run_stage(run, config, stage, force=force, reporter=reporter)
-
-
-def _settings(run: RunDir, config: Config) -> dict[str, Any]:
-    """Return the settings that affect the result, and the digest of the bundle to start from."""
-    settings = {f"model.{name}": value for name, value in _model_settings(config).items()}
-    train_settings = result_settings(config.train, without=(*_BUDGET, "init"))
-    settings |= {f"train.{name}": value for name, value in train_settings.items()}
-    if config.train.init:
-        info = BundleLayout(Path(config.train.init)).info
-        settings["train.init"] = source_digest(
-            run, "train", "train.init", info, partial(explain_missing, Path(config.train.init), info)
-        )
-    return settings
-
-
-def _model_settings(config: Config) -> dict[str, Any]:
-    """Return the settings that affect the model in its mode; in token mode the character settings are left out."""
-    settings = result_settings(config.model) | {"tie_softmax": config.model.is_tied}
-    if config.model.mode == "character":
-        return settings
-    no_effect = ("mode", "highway_layers")
-    return {
-        name: value for name, value in settings.items() if name not in no_effect and not name.startswith("character_")
-    }
+    return run_stage(TRAIN, context, work, files=files, facts=facts)
 
 
 # Several processes: rank 0 alone decides whether there is anything to train. The others wait for its settings.

@@ -1,73 +1,40 @@
 """The vocab stage: build the vocabulary and the spelling model from segmented text."""
 
-from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.config import Config, VocabConfig, result_settings
-from elmo_zh.engine.select import EngineChoice
+from elmo_zh.config import Config
 from elmo_zh.invocation import command
 from elmo_zh.run.files import require_no_input
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import (
-    Stage,
-    StageOutcome,
-    StageResult,
-    load_record,
-    require_inputs,
-    run_stage,
-    source_digest,
-)
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
+from elmo_zh.run.reporter import counted
+from elmo_zh.run.stage_table import VOCAB
 from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.stages.init_bundle import adopt_model, explain_missing, with_resolved_init
-from elmo_zh.stages.inputs import segmented_inputs, split_settings, started_engine
+from elmo_zh.stages.inputs import bundle_digest, started_engine
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import load_words, save_counts
 
 
-def vocab(
-    run: RunDir,
-    config: Config,
-    *,
-    named: Collection[str] = (),
-    engine: EngineChoice | None = None,
-    force: bool,
-    reporter: Reporter,
-) -> StageOutcome:
-    """Run the vocab stage, after adopting the model settings of the bundle `vocab.init`, except for `named`."""
-    config = with_resolved_init(run, config, ("vocab",))
-    text_settings = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
-    config = adopt_model(run, config, config.vocab.init, text_settings, named, force=force, reporter=reporter)
-    return build_vocabulary(run, config, engine=engine, force=force, reporter=reporter)
-
-
-def build_vocabulary(
-    run: RunDir, config: Config, *, engine: EngineChoice | None, force: bool, reporter: Reporter
-) -> StageOutcome:
-    """Run the vocab stage with settings that are final: nothing is adopted from a bundle."""
-    # Without the default, records of earlier versions, which lack this setting, stay valid.
-    is_usual = config.vocab.refuse == VocabConfig.refuse
-    settings = result_settings(config.vocab, without=("init", "words", *(["refuse"] if is_usual else [])))
-    settings |= split_settings(config)
-    inputs = segmented_inputs(run)
-    source = _source_of_words(config)
+def vocab(context: StageContext) -> StageOutcome:
+    """Run the vocab stage: write the vocabulary, its counts and the spelling model."""
+    run, config, reporter = context.run, context.config, context.reporter
+    source, facts = _source_of_words(config), {}
     if source is not None:
-        name, init = "init" if config.vocab.init else "words", config.vocab.init
-        explain = partial(explain_missing, Path(init), source) if init else None
-        settings[name] = source_digest(run, "vocab", name, source, explain)
         for output in (run.vocab, run.vocab_counts, run.character_counts):
             require_no_input(output, [source], "Copy the file elsewhere, and use the copy.")
+        if config.vocab.init:
+            facts["init"] = bundle_digest(run, "vocab", "init", Path(config.vocab.init), source)
+        else:
+            facts["words"] = source_digest(run, "vocab", "words", source)
 
     def work() -> StageResult:
         given: list[str] = []
         if source is not None:
-            require_inputs(run, [source])
+            require_files(run, [source])
             given = load_words(source)
-        with started_engine(engine, config, inputs.values()) as started:
+        with started_engine(context, run.train_files()) as started:
             word_counts = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
         selected = select_vocabulary(word_counts, config.vocab, given, split_unknown=config.text.split_unknown)
         require_words(selected, config.vocab, run.segmented, source)
@@ -97,8 +64,7 @@ def build_vocabulary(
             reporter.note(f"To start training from the weights of the model that the words were taken from: {typed}")
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
-    stage = Stage(name="vocab", settings=settings, inputs=inputs, work=work, parts=run.vocab_parts)
-    return run_stage(run, config, stage, force=force, reporter=reporter)
+    return run_stage(VOCAB, context, work, facts=facts)
 
 
 def _source_of_words(config: Config) -> Path | None:

@@ -2,30 +2,21 @@
 
 from pathlib import Path
 
-from elmo_zh.config import Config, result_settings
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import remove, require_no_input
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, run_stage
-from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.stages.inputs import segmented_inputs
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, run_stage
+from elmo_zh.run.reporter import counted
+from elmo_zh.run.stage_table import WORD2VEC
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary
 from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
 from elmo_zh.word2vec.vectors import load_word_vectors, save_word_vectors
 
 
-def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) -> StageOutcome:
+def word2vec(context: StageContext) -> StageOutcome:
     """Run the word2vec stage: write vectors for the vocabulary to word2vec.txt, trained or from a given file."""
+    run, config, reporter = context.run, context.config, context.reporter
     dimension = config.model.projection_dim
-    # "auto" is left out, so that a run stays finished if a version without this setting made it, or if it moves to a
-    # machine without gensim.
-    without = ("vectors", "implementation") if config.word2vec.implementation == "auto" else ("vectors",)
-    settings = {**result_settings(config.word2vec, without=without), "dimension": dimension}
-
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
-    inputs = {"vocab.data": run.vocab, "vocab.counts": run.vocab_counts}
-    inputs |= {"vectors": source} if source else segmented_inputs(run)
-
     if source:
         require_no_input(run.word2vec, [source], "Copy the file elsewhere, and use the copy.")
 
@@ -57,5 +48,4 @@ def word2vec(run: RunDir, config: Config, *, force: bool, reporter: Reporter) ->
             reporter.warn("word2vec.num_workers is above 1, so these vectors cannot be reproduced exactly.")
         return StageResult(outputs=[run.word2vec], counts={"covered": num_covered, "reproducible": reproducible})
 
-    stage = Stage(name="word2vec", settings=settings, inputs=inputs, work=work)
-    return run_stage(run, config, stage, force=force, reporter=reporter)
+    return run_stage(WORD2VEC, context, work, files={"vectors": source} if source else {})

@@ -12,6 +12,7 @@ from drawn_bundles import TOKENS, write_model
 from elmo_zh.cli.stages import after_stage
 from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.stage_table import ENCODE, SEGMENT, TRAIN, VOCAB, WORD2VEC, Stage
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -24,27 +25,26 @@ STARTS_FROM_MODEL = replace(KEEPS_WORDS, train=TrainConfig(init="runs/my news/mo
 @pytest.mark.parametrize(
     ("stage", "config", "expected"),
     [
-        ("segment", Config(), "vocab --run 'runs/my law'"),
-        ("vocab", Config(), "word2vec --run 'runs/my law'"),
-        ("vocab", RANDOM, "encode --run 'runs/my law'"),
-        ("vocab", KEEPS_WORDS, "encode --run 'runs/my law'"),
-        ("word2vec", Config(), "encode --run 'runs/my law'"),
-        ("encode", RANDOM, "train --run 'runs/my law'"),
-        ("encode", Config(), "word2vec --run 'runs/my law'"),
-        ("encode", KEEPS_WORDS, "train --run 'runs/my law' --init 'runs/my news/model'"),
-        ("encode", STARTS_FROM_MODEL, "train --run 'runs/my law'"),
-        ("train", Config(), "export --run 'runs/my law'"),
-        ("export", Config(), "embed file.txt --model 'runs/my law/model'"),
+        (SEGMENT, Config(), "vocab --run 'runs/my law'"),
+        (VOCAB, Config(), "word2vec --run 'runs/my law'"),
+        (VOCAB, RANDOM, "encode --run 'runs/my law'"),
+        (VOCAB, KEEPS_WORDS, "encode --run 'runs/my law'"),
+        (WORD2VEC, Config(), "encode --run 'runs/my law'"),
+        (ENCODE, RANDOM, "train --run 'runs/my law'"),
+        (ENCODE, Config(), "word2vec --run 'runs/my law'"),
+        (ENCODE, KEEPS_WORDS, "train --run 'runs/my law' --init 'runs/my news/model'"),
+        (ENCODE, STARTS_FROM_MODEL, "train --run 'runs/my law'"),
+        (TRAIN, Config(), "export --run 'runs/my law'"),
     ],
 )
-def test_the_command_after_a_stage(stage: str, config: Config, expected: str) -> None:
+def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) -> None:
     assert after_stage(stage, RunDir(Path("runs/my law")), config) == f"Next: elmo-zh {expected}"
 
 
 def test_after_encode_comes_train_if_there_are_vectors(empty_folder: Path) -> None:
     (empty_folder / "run").mkdir()
     (empty_folder / "run" / "word2vec.txt").touch()
-    assert after_stage("encode", RunDir(Path("run")), Config()) == "Next: elmo-zh train --run run"
+    assert after_stage(ENCODE, RunDir(Path("run")), Config()) == "Next: elmo-zh train --run run"
 
 
 @pytest.mark.parametrize(

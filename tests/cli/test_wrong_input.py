@@ -120,30 +120,6 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
 # The run
 
 
-@pytest.mark.parametrize(
-    ("command", "missing", "maker"),
-    [
-        ("vocab", "segmented", "segment CORPUS"),
-        ("word2vec", "segmented", "segment CORPUS"),
-        ("word2vec", "vocab.data", "vocab"),
-        ("word2vec", "vocab.counts", "vocab"),
-        ("encode", "segmented", "segment CORPUS"),
-        ("encode", "vocab.data", "vocab"),
-        ("encode", "character_counts.tsv", "vocab"),
-        ("train", "ids", "encode"),
-        ("train", "vocab.data", "vocab"),
-        ("train", "vocab.counts", "vocab"),
-        ("train", "word2vec.txt", "word2vec"),
-        ("export", "checkpoints", "train"),
-        ("export", "vocab.data", "vocab"),
-    ],
-)
-def test_a_missing_input_names_the_command_that_makes_it(run: Path, command: str, missing: str, maker: str) -> None:
-    files.remove(run / missing)
-    told = elmo_zh(command, "--run", run).only_error()
-    assert told == f"{run / missing} is missing. Create it with: elmo-zh {maker} --run {run}"
-
-
 @pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export", "inspect"])
 def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
     begin = "Begin a run with: elmo-zh pipeline my-texts/ --run runs/my-texts, or elmo-zh segment CORPUS --run"
@@ -179,6 +155,12 @@ def test_a_folder_of_other_files_is_no_run() -> None:
     assert elmo_zh("vocab", "--run", "texts").only_error() == f"{told} runs/new"
     assert elmo_zh("inspect", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
+
+
+def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
+    os.mkfifo(run / "about.md")
+    for command in (("export", "--run", run), ("train", "--run", run), ("inspect", run), ("runs", run.parent)):
+        assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a pipe, a device or a socket")
 
 
 def test_a_run_killed_at_its_first_file_is_a_run() -> None:

@@ -168,12 +168,11 @@ REFUSED = "contains training progress that would be discarded. Reason:"
 
 @pytest.mark.parametrize(
     ("command", "setting"),
-    [("pipeline", "mode=token"), ("encode", "mode=token"), ("train", "mode=token"), ("train", "character_slots=17")],
+    [("encode", "mode=token"), ("train", "character_slots=17")],
 )
 def test_a_trained_run_keeps_its_mode_and_its_cnn(character_run: SampleRun, command: str, setting: str) -> None:
     before = contents_alone(character_run.path)
-    corpus = [character_run.corpus] if command == "pipeline" else []
-    answer = elmo_zh(command, *corpus, "--run", character_run.path, "--set", f"model.{setting}")
+    answer = elmo_zh(command, "--run", character_run.path, "--set", f"model.{setting}")
     assert answer.status == 1
     assert f"{character_run.path} {REFUSED} model." in answer.errors[0]
     assert contents_alone(character_run.path) == before

@@ -113,17 +113,6 @@ def test_word_vectors_by_torch_and_by_whatever_is_installed(untrained_run: Path)
     assert "word2vec runs again: word2vec.implementation torch -> auto." in answer.stderr
 
 
-def test_a_stage_is_redone_when_its_output_is_gone_or_changed(untrained_run: Path) -> None:
-    vocab = untrained_run / "vocab.data"
-    before = vocab.read_bytes()
-    vocab.write_bytes(before + "多余\n".encode())
-    assert elmo_zh("vocab", "--run", untrained_run, "--json").result()["skipped"] is False
-    assert vocab.read_bytes() == before
-    vocab.unlink()
-    assert elmo_zh("vocab", "--run", untrained_run, "--json").result()["skipped"] is False
-    assert vocab.read_bytes() == before
-
-
 def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, empty_folder: Path) -> None:
     latest = empty_folder / "runs" / "latest"
     latest.mkdir()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from contract.command_line import elmo_zh, record_of, succeed
 
-from elmo_zh.config.text_section import CORPUS, LATER
+from elmo_zh.config import CORPUS
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -81,7 +81,7 @@ def test_records_of_plain_text_name_no_setting_of_reading_and_cleaning() -> None
     """So that a run made before there were such settings goes on."""
     Path("a.txt").write_text("山水。\n", encoding="utf-8")
     segment("a.txt")
-    assert not {*CORPUS, *LATER} & set(record()["settings"])
+    assert not {*CORPUS, "script", "split_unknown"} & set(record()["settings"])
 
 
 def test_standard_input_is_digested_like_a_file() -> None:

@@ -26,6 +26,7 @@ from elmo_zh.errors import ClusterError, CorpusError
 from elmo_zh.id_store.build import ShardTask, encode_shard
 from elmo_zh.run import work_folder
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, _Job, _make, _Written
 from elmo_zh.stages.encode import encode
@@ -100,8 +101,9 @@ def made_files(run: RunDir) -> dict[str, bytes]:
 
 
 def do_stages(run: RunDir, engine: EngineChoice, config: Config = SETTINGS) -> None:
-    vocab(run, config, engine=engine, force=True, reporter=SilentReporter())
-    encode(run, config, engine=engine, force=True, reporter=SilentReporter())
+    context = StageContext(run=run, config=config, engine=engine, force=True, reporter=SilentReporter())
+    vocab(context)
+    encode(context)
 
 
 def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed(
@@ -120,10 +122,10 @@ def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed
         def update(self, amount: int, **figures: float) -> None:
             victim.kill()
 
-    vocab(there, SETTINGS, engine=engine, force=True, reporter=Killing())
+    vocab(StageContext(run=there, config=SETTINGS, engine=engine, reporter=Killing()))
     assert victim.wait() == -signal.SIGKILL
     two_workers.start_worker()
-    encode(there, SETTINGS, engine=engine, force=True, reporter=SilentReporter())
+    encode(StageContext(run=there, config=SETTINGS, engine=engine, reporter=SilentReporter()))
     assert made_files(there) == made_files(here)
     assert not [path for path in tmp_path.rglob("*") if "parts" in path.name or "unfinished" in path.name]
 
@@ -135,7 +137,7 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     made = []
     for engine in (EngineChoice(num_workers=1), EngineChoice(kind="dask", scheduler=two_workers.address)):
         run = RunDir(tmp_path / engine.kind)
-        segment(run, config, [str(corpus)], engine=engine, force=False, reporter=SilentReporter())
+        segment(StageContext(run=run, config=config, engine=engine, reporter=SilentReporter()), [str(corpus)])
         made.append({path.name: path.read_bytes() for path in sorted(run.segmented.iterdir())})
     assert made[0] == made[1]
     assert len(made[0]) > 7
@@ -159,7 +161,7 @@ def test_a_task_that_two_workers_run_at_once_or_again(
     two_workers: Cluster, tmp_path: Path, work: Callable[..., Figures]
 ) -> None:
     run = build_run(tmp_path / "run")
-    vocab(run, SETTINGS, force=True, reporter=SilentReporter())
+    vocab(StageContext(run=run, config=SETTINGS, reporter=SilentReporter()))
     task = encoding_of(run, 0) if work is encode_shard else run.segmented / "train-00000.txt"
     here, there, meeting = (tmp_path / name for name in ("here", "there", "meeting"))
     meeting.mkdir()

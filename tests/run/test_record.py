@@ -1,7 +1,8 @@
-"""Stages are done, skipped, done again or refused, and say which."""
+"""Stages run, are skipped, run again or are refused, and say what has changed."""
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,45 +11,64 @@ import pytest
 from contract.command_line import changed_json
 from messages import Heard, message_of
 
-from elmo_zh.config import Config, TrainConfig
+from elmo_zh.config import Config, TextConfig, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import Stage, StageOutcome, StageResult, load_record, run_stage
+from elmo_zh.run.record import (
+    StageContext,
+    StageOutcome,
+    StageResult,
+    describe_changes,
+    load_record,
+    run_stage,
+    spell_segmenter,
+)
+from elmo_zh.run.stage_table import (
+    ENCODE,
+    EXPORT,
+    SEGMENT,
+    STAGES,
+    TRAIN,
+    VOCAB,
+    WORD2VEC,
+    Stage,
+    earlier_stages,
+    maker_of,
+)
+
+
+def of_size(size: int) -> Config:
+    return Config(vocab=VocabConfig(size=size))
 
 
 class Workshop:
-    """A run with one stage, "vocab", that writes the number of times it was done."""
+    """A run with segmented text, whose stages only write how often they ran."""
 
     def __init__(self, folder: Path) -> None:
         self.run = RunDir(folder / "run")
-        self.corpus = folder / "corpus.txt"
-        self.corpus.write_text("今天天气很好", encoding="utf-8")
+        self.text = self.run.segmented / "train-00000.txt"
+        self.text.parent.mkdir(parents=True)
+        self.text.write_text("今天 天气 很 好\n", encoding="utf-8")
         self.heard = Heard()
-        self.num_done = self.num_discarded = 0
-        self.stage = Stage(
-            name="vocab",
-            settings={"size": 31, "form": {"name": "NFC"}},
-            inputs={"corpus.txt": self.corpus},
-            budget={"epochs": 5.0},
-            discard=self.discard,
-            work=self.work,
-        )
+        self.num_done = 0
 
     def work(self) -> StageResult:
         self.num_done += 1
         self.run.vocab.write_text(f"made {self.num_done}", encoding="utf-8")
         return StageResult(outputs=[self.run.vocab], counts={"rows": 29})
 
-    def discard(self) -> None:
-        self.num_discarded += 1
-
-    def do(self, *, force: bool = False, config: Config | None = None, **changes: Any) -> StageOutcome:
+    def do(
+        self,
+        config: Config | None = None,
+        *,
+        stage: Stage = VOCAB,
+        work: Callable[[], StageResult] | None = None,
+        force: bool = False,
+        **facts: str,
+    ) -> StageOutcome:
         self.heard.notes.clear()
-        stage = replace(self.stage, **changes)
-        return run_stage(self.run, config or Config(), stage, force=force, reporter=self.heard)
-
-    def record(self) -> dict[str, Any]:
-        return dict(json.loads(self.run.stage_record("vocab").read_text(encoding="utf-8")))
+        context = StageContext(run=self.run, config=config or of_size(31), force=force, reporter=self.heard)
+        return run_stage(stage, context, work or self.work, facts=facts)
 
     def start_training(self) -> None:
         (self.run.checkpoints / "step-00000013").mkdir(parents=True)
@@ -59,36 +79,83 @@ def shop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
 
 
-def test_a_change_after_an_interruption_discards_the_half_done(shop: Workshop) -> None:
-    def fail() -> StageResult:
-        raise RuntimeError
+def test_every_required_input_is_made_by_an_earlier_stage() -> None:
+    for stage in STAGES:
+        for pattern in stage.inputs(Config()):
+            assert maker_of(Path(pattern)) in earlier_stages(stage)
 
-    with pytest.raises(RuntimeError):
-        shop.do(work=fail)
-    shop.do(settings={"size": 37, "form": {"name": "NFC"}})
+
+def test_a_missing_input_names_the_command_that_makes_it(shop: Workshop) -> None:
+    def refusal(stage: Stage) -> str:
+        return message_of(RunError, lambda: shop.do(stage=stage))
+
+    assert refusal(WORD2VEC) == f"{shop.run.vocab} is missing. Create it with: elmo-zh vocab --run {shop.run.path}"
+    shop.text.unlink()
+    assert refusal(VOCAB).startswith(f"{shop.text.parent}/train-*.txt is missing. Create it with: elmo-zh segment CORP")
+    shop.text.parent.rmdir()
+    assert refusal(ENCODE).startswith(f"{shop.run.segmented} is missing. Create it with: elmo-zh segment CORPUS --run ")
+    assert list(shop.run.path.iterdir()) == []
+
+
+def test_only_what_can_change_the_result_makes_a_stage_run_again(shop: Workshop) -> None:
+    assert not shop.do().skipped
+    others = replace(of_size(31), text=TextConfig(num_workers=7), train=TrainConfig(seed=7))
+    assert shop.do(others).skipped
+    os.utime(shop.text, ns=(7, 7))  # the same content
+    assert shop.do().skipped
+    assert not shop.do(of_size(37)).skipped
     assert shop.heard.notes == ["vocab runs again: vocab.size 31 -> 37."]
-    assert shop.num_discarded == 1
+    shop.text.write_text("今天 天气 不 好\n", encoding="utf-8")
+    assert not shop.do(of_size(37)).skipped
+    assert shop.heard.notes == ["vocab runs again: changed 1 file (segmented/train-00000.txt)."]
+    shop.run.vocab.unlink()
+    assert not shop.do(of_size(37)).skipped
+    assert not shop.do(of_size(37), force=True).skipped
+    assert shop.num_done == 5
 
 
-def test_changes_that_discard_no_training_are_not_refused(shop: Workshop) -> None:
+def test_a_change_that_would_discard_training_is_refused_up_to_train(shop: Workshop) -> None:
     shop.do()
     shop.run.checkpoints.mkdir()  # without a checkpoint there is none
-    assert not shop.do(settings={"size": 37}).skipped
+    assert not shop.do(of_size(37)).skipped
     shop.start_training()
-    assert not shop.do(settings={"size": 41}, discards_training=False).skipped
+    told = message_of(RunError, lambda: shop.do(of_size(41)))
+    assert "training progress that would be discarded. Reason: vocab.size 37 -> 41." in told
+    assert not shop.do(of_size(41), force=True).skipped
+    shop.run.character_counts.touch()
+    shop.do(stage=EXPORT)
+    assert not shop.do(stage=EXPORT, checkpoint="last").skipped
 
 
-def test_a_missing_input_stops_before_anything_is_written(shop: Workshop) -> None:
-    shop.corpus.unlink()
-    assert message_of(RunError, shop.do) == f"{shop.corpus} is missing. Check the path."
-    assert not shop.run.path.exists()
+def test_training_resumes_unless_a_change_or_a_missing_record_forbids_it(shop: Workshop) -> None:
+    config = Config(word2vec=Word2vecConfig(enabled=False))
+    for path in (shop.run.vocab, shop.run.vocab_counts):
+        path.touch()
+    shop.run.ids.mkdir()
+
+    def stop() -> StageResult:
+        shop.start_training()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shop.do(config, stage=TRAIN, work=stop)
+    longer = replace(config, train=TrainConfig(epochs=17.0))
+    changed = replace(longer, train=TrainConfig(epochs=17.0, seed=7))
+    assert "Reason: train.seed 1 -> 7." in message_of(RunError, lambda: shop.do(changed, stage=TRAIN))
+    assert not shop.do(longer, stage=TRAIN).skipped
+    assert shop.run.checkpoints.exists()
+    shop.run.stage_record("train").unlink()
+    told = message_of(RunError, lambda: shop.do(longer, stage=TRAIN))
+    assert "the record of how the checkpoints were made is missing" in told
+    shop.do(changed, stage=TRAIN, force=True)
+    assert not shop.run.checkpoints.exists()
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (b'{"format": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
-        (b"null", "it holds a NoneType, not an object"),
+        (b"null", "it holds a NoneType"),
         (b'{"format": 1, "inputs": {}}', "it has no settings"),
         (b'{"format": 1, "inputs": {}, "settings": {}, "finished": true}', "it has no outputs"),
         (b'{"format": 1, "inputs": {}, "settings": {}, "started_at": "now"}', "its start or its seconds are wrong"),
@@ -99,23 +166,22 @@ def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
     shop.start_training()
     path = shop.run.stage_record("vocab")
     path.write_bytes(content)
-    message = message_of(RunError, lambda: shop.do(discard=None))
+    message = message_of(RunError, shop.do)
     assert message.startswith(f"{path} is damaged ({problem}")
-    assert message.endswith("). Delete this file; the stage vocab then runs again, and nothing else is lost.")
+    assert "Delete this file; the stage vocab then runs again" in message
     assert load_record(path, damaged_is_none=True) == {}
     path.unlink()
-    shop.do(discard=None)
-    assert shop.do(discard=None).skipped
+    shop.do()
+    assert shop.do().skipped
 
 
 def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     shop.do()
     path = shop.run.stage_record("vocab")
-    record = shop.record()
+    record = load_record(path)
     with changed_json(path) as changed:
         changed["counts"]["seen"] = -1
-    told = message_of(RunError, shop.do)
-    assert f"{path} is damaged (its digest does not match its content). Delete this file; the stage vocab" in told
+    assert f"{path} is damaged (its digest does not match its content)." in message_of(RunError, shop.do)
     # Some depth that can still be read is too deep to be written.
     for depth in range(700, 1000, 7):
         path.write_text(f'{{"format": 1, "digest": "", "a": {"[" * depth}{"]" * depth}}}', encoding="utf-8")
@@ -124,27 +190,18 @@ def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     del record["digest"]
     path.write_text(json.dumps(record), encoding="utf-8")
     assert shop.do().skipped
-
-
-def test_a_damaged_record_of_training(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--force would remove the checkpoints, and a training without a record is not continued."""
-    monkeypatch.setattr("sys.argv", ["elmo-zh"])
-    path = shop.run.stage_record("train")
-    path.parent.mkdir(parents=True)
-    path.write_text("[]", encoding="utf-8")
-    assert message_of(RunError, lambda: load_record(path)) == (
-        f"{path} is damaged (it holds a list, not an object). The checkpoints are still there: export the model with"
-        f" elmo-zh export --run {shop.run.path}, or start over with elmo-zh train --run {shop.run.path} --force"
-    )
-
-
-def test_a_record_of_another_format_counts_as_none(shop: Workshop) -> None:
-    shop.do()
-    path = shop.run.stage_record("vocab")
     path.write_text('{"format": 0}', encoding="utf-8")
     assert not shop.do().skipped
     assert shop.heard.notes == []
-    assert shop.do().skipped
+
+
+def test_a_damaged_record_of_training(shop: Workshop) -> None:
+    """--force would remove the checkpoints, and a training without a record is not continued."""
+    path = shop.run.stage_record("train")
+    path.parent.mkdir(parents=True)
+    path.write_text("[]", encoding="utf-8")
+    told = message_of(RunError, lambda: load_record(path))
+    assert f"The checkpoints are still there: export the model with elmo-zh export --run {shop.run.path}" in told
 
 
 def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupted(tmp_path: Path) -> None:
@@ -174,7 +231,7 @@ def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupt
 # Parts
 
 
-def leave_part(shop: Workshop, *, expect: bool = False, **changes: Any) -> None:
+def leave_part(shop: Workshop, config: Config | None = None, *, expect: bool = False, force: bool = False) -> None:
     """Have the stage interrupted after a part was made; see whether one of before was there."""
     parts = shop.run.vocab_parts
 
@@ -184,33 +241,107 @@ def leave_part(shop: Workshop, *, expect: bool = False, **changes: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        shop.do(work=stop, parts=parts, discard=None, **changes)
+        shop.do(config, work=stop, force=force)
 
 
 def test_parts_stay_after_an_interruption_and_go_at_the_end(shop: Workshop) -> None:
     leave_part(shop)
     leave_part(shop, expect=True)
-    os.utime(shop.corpus, ns=(7, 7))  # the same content
+    os.utime(shop.text, ns=(7, 7))  # the same content
     leave_part(shop, expect=True)
-    assert not shop.do(parts=shop.run.vocab_parts, discard=None).skipped
+    assert not shop.do().skipped
+    assert not shop.run.vocab_parts.exists()
+    leave_part(shop, force=True)
+    assert shop.do().skipped
     assert not shop.run.vocab_parts.exists()
 
 
 def test_parts_of_anything_else_are_discarded(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_part(shop)
-    leave_part(shop, settings={"size": 37})
-    leave_part(shop, settings={"size": 37}, expect=True)
-    leave_part(shop, settings={"size": 37}, force=True)
-    shop.corpus.write_text("今天天气不好", encoding="utf-8")
-    leave_part(shop, settings={"size": 37})
+    leave_part(shop, of_size(37))
+    leave_part(shop, of_size(37), expect=True)
+    leave_part(shop, of_size(37), force=True)
+    shop.text.write_text("今天 天气 不 好\n", encoding="utf-8")
+    leave_part(shop, of_size(37))
     monkeypatch.setattr("elmo_zh.run.record.__version__", "0.0.7")
-    leave_part(shop, settings={"size": 37})
+    leave_part(shop, of_size(37))
     (shop.run.vocab_parts / "manifest.json").unlink()
-    leave_part(shop, settings={"size": 37})
+    leave_part(shop, of_size(37))
 
 
-def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipped(shop: Workshop) -> None:
-    shop.do(discard=None)
-    leave_part(shop, force=True)
-    assert shop.do(parts=shop.run.vocab_parts, discard=None).skipped
-    assert not shop.run.vocab_parts.exists()
+# What has changed
+
+JIEBA = {"name": "jieba", "version": "0.42.1", "dictionary": "sha256:7197c3211d"}
+OTHER_JIEBA = {**JIEBA, "dictionary": "sha256:0123456789", "user_dictionary": "sha256:fedcba9876"}
+
+
+def changes(
+    stage: Stage,
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    files: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+) -> list[str]:
+    old, new = ({name: {"digest": digest} for name, digest in side.items()} for side in files)
+    return describe_changes(stage, {"settings": before, "inputs": old}, {"settings": now, "inputs": new})
+
+
+@pytest.mark.parametrize(
+    ("stage", "before", "now", "expected"),
+    [
+        (WORD2VEC, {"dimension": 64}, {"dimension": 128}, ["model.projection_dim 64 -> 128"]),
+        (TRAIN, {"train.carry_state": False}, {"train.carry_state": True}, ["train.carry_state false -> true"]),
+        # What a record leaves out has its default.
+        (SEGMENT, {}, {"script": "simplified"}, ["text.script none -> simplified"]),
+        (SEGMENT, {"field": "review"}, {}, ["text.field review -> empty"]),
+        (SEGMENT, {}, {"script": "none"}, []),
+        (ENCODE, {}, {"model.mode": "character"}, ["model.mode token -> character"]),
+        (ENCODE, {"store_format": 1}, {"store_format": 2}, ["format of the id store 1 -> 2"]),
+        (VOCAB, {"init": "sha256:1"}, {"init": "sha256:2"}, ["the content of vocab.init has changed"]),
+        (VOCAB, {}, {"words": "sha256:2"}, ["vocab.words is now set"]),
+        (TRAIN, {"train.init": "sha256:1"}, {}, ["train.init is no longer set"]),
+        (EXPORT, {"text": {"script": "none"}}, {"text": {"script": "both"}}, ["text.script none -> both"]),
+        (TRAIN, {"model.tie_softmax": True, "model.highway_layers": 2}, {"model.tie_softmax": True}, []),
+        (EXPORT, {"checkpoint": "best"}, {"checkpoint": "last"}, ["--checkpoint best -> last"]),
+        (
+            SEGMENT,
+            {"segmenter_version": JIEBA},
+            {"segmenter_version": {**JIEBA, "version": "0.43"}},
+            ["segmenter jieba 0.42.1 -> jieba 0.43"],
+        ),
+        (
+            SEGMENT,
+            {"segmenter_version": JIEBA},
+            {"segmenter_version": OTHER_JIEBA},
+            [
+                "segmenter jieba 0.42.1 with dictionary 7197c321, user dictionary none -> jieba 0.42.1 with dictionary"
+                " 01234567, user dictionary fedcba98"
+            ],
+        ),
+        (
+            SEGMENT,
+            {"segmenter": "jieba", "segmenter_version": JIEBA},
+            {"segmenter": "character", "segmenter_version": {"name": "character", "version": "1"}},
+            ["text.segmenter jieba -> character"],
+        ),
+    ],
+)
+def test_settings(stage: Stage, before: Mapping[str, Any], now: Mapping[str, Any], expected: list[str]) -> None:
+    assert changes(stage, before, now) == expected
+
+
+def test_segmenters() -> None:
+    assert spell_segmenter(JIEBA) == "jieba 0.42.1"
+    assert spell_segmenter(None) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ({"a": "1"}, {"a": "2"}, ["changed 1 file (a)"]),
+        ({"a": "1"}, {"b": "2"}, ["added 1 file (b)", "removed 1 file (a)"]),
+        ({"a": "1"}, {"b": "1"}, []),  # the same content under another name
+        ({"a": "1"}, {"a": "3", "c": "5", "d": "6"}, ["added 2 files (c, d)", "changed 1 file (a)"]),
+    ],
+)
+def test_files(before: Mapping[str, str], now: Mapping[str, str], expected: list[str]) -> None:
+    assert changes(TRAIN, {}, {}, (before, now)) == expected

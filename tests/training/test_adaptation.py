@@ -9,16 +9,20 @@ from drawn_bundles import draw_source
 from messages import Heard, message_of
 
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.settings import adopt_bundle, model_settings, require_same_model, require_same_text
+from elmo_zh.bundle.settings import (
+    model_settings,
+    require_same_model,
+    require_same_text,
+    take_bundle_settings,
+    take_text_settings,
+)
 from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterShape
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.stages.init_bundle import adopt_text
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.initial_weights import move_weights
 from elmo_zh.vocabulary.lexicon import BYTES
@@ -175,7 +179,7 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
 def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
     config = Config(vocab=VocabConfig(init=str(bundle.path)))
-    message = message_of(BundleError, lambda: adopt_bundle(config, bundle.path, {}, (), SilentReporter()))
+    message = message_of(BundleError, lambda: take_bundle_settings(config, bundle.path, {}, (), SilentReporter()))
     assert message.startswith(f"{bundle.path} has no vocabulary, so there are no words to keep.")
     assert message.endswith(f"--set train.init={bundle.path}")
 
@@ -212,15 +216,12 @@ def test_text_prepared_as_the_bundles(tmp_path: Path) -> None:
 def test_a_new_run_takes_the_text_settings_of_the_bundle(tmp_path: Path) -> None:
     text = TextConfig(segmenter="jieba", jieba_hmm=False, split_sentences=False)
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), text=text)
-    run, config, listener = RunDir(tmp_path / "run"), Config(), Heard()
-    assert config.text.jieba_hmm
-    taken = adopt_text(run, config, str(bundle.path), {"text.split_sentences"}, listener)
+    config, listener = TextConfig(), Heard()
+    assert config.jieba_hmm
+    taken = take_text_settings(config, bundle.path, {"text.split_sentences"}, listener)
     # What the user named stays, to be refused; all else that is no part of the bundle's stays too.
-    assert taken == replace(config, text=replace(config.text, jieba_hmm=False))
+    assert taken == replace(config, jieba_hmm=False)
     assert listener.notes == [f"Settings taken from {bundle.path}: text.jieba_hmm = false."]
-    run.path.mkdir()
-    run.save_config(config)
-    assert adopt_text(run, config, str(bundle.path), (), listener) == config
 
 
 def test_the_script_is_compared_though_older_records_and_bundles_do_not_name_it(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""The stages of a run, each declared once: what it reads and makes, and which settings decide its result.
+
+Skipping a stage, refusing to discard training, describing what has changed and naming the command that makes a missing
+file all read this table. The work of a stage is the function of the same name in `elmo_zh.stages`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.config import Config, recorded_settings
+from elmo_zh.invocation import command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """The declaration of a stage.
+
+    Settings are named as users type them: a whole section, or section.key. Not every setting of a section counts: those
+    declared `free` and those that the model's mode does not use have no effect on a result.
+    """
+
+    name: str
+    argument: str = ""  # What its command takes besides --run
+    reads: tuple[str, ...] = ()  # Settings that decide the result
+    budget: tuple[str, ...] = ()  # Those of them that only say how far to go: if they change, the stage continues
+    selects: tuple[str, ...] = ()  # Settings that only decide which files are inputs
+    # Files of the run that it reads, as glob patterns; files elsewhere are added when the stage runs.
+    inputs: Callable[[Config], tuple[str, ...]] = lambda _: ()
+    optional_inputs: tuple[str, ...] = ()  # Inputs that may be absent
+    # Inputs that must be as the stage that makes them has recorded them.
+    intact_inputs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()  # Files and folders of the run that it writes
+    # Folder of finished parts, removed at the end. An interrupted stage uses them again if its inputs, its settings and
+    # the version are the same.
+    parts: str = ""
+    resumes: bool = False  # Whether an unfinished stage resumes from what it has made, unless a change forbids it
+    bare_section: str = ""  # Section whose settings are recorded without its name
+    labels: Mapping[str, str] = field(default_factory=dict)  # Names for users of what is recorded by another name
+
+    def command(self, run: Path, *options: str) -> str:
+        """Return the command that runs the stage, as the user would type it."""
+        return command(self.name, *filter(None, [self.argument]), "--run", run, *options)
+
+    def uses(self, setting: str) -> bool:
+        """Return whether the stage depends on a setting, given as section.key."""
+        return _covers((*self.reads, *self.selects), setting)
+
+    def settings(self, config: Config) -> dict[str, Any]:
+        """Return the settings that decide the result, except for the budget, by their names in the stage record."""
+        recorded_names = {typed: recorded for recorded, typed in self.labels.items()}
+        bare = f"{self.bare_section}."
+        return {
+            recorded_names.get(name, name.removeprefix(bare)): value
+            for name, value in _settings_with_effect(config).items()
+            if _covers(self.reads, name) and name not in self.budget
+        }
+
+    def budget_settings(self, config: Config) -> dict[str, Any]:
+        """Return the settings that say how far to go, by their names in the stage record, which lack the section."""
+        values = _settings_with_effect(config)
+        return {name.partition(".")[2]: values[name] for name in self.budget}
+
+    def typed(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings in a stage record by the names that users type."""
+        budget = {name.partition(".")[2]: name for name in self.budget}
+        named = {budget[name]: value for name, value in record.get("budget", {}).items() if name in budget}
+        for name, value in record["settings"].items():
+            if isinstance(value, dict) and hasattr(Config(), name):
+                named |= {f"{name}.{key}": setting for key, setting in value.items()}
+            else:
+                is_bare = self.bare_section and "." not in name
+                named[self.labels.get(name, f"{self.bare_section}.{name}" if is_bare else name)] = value
+        return named
+
+
+def _covers(names: Collection[str], setting: str) -> bool:
+    return setting in names or setting.partition(".")[0] in names
+
+
+def _settings_with_effect(config: Config) -> dict[str, Any]:
+    unused = {f"model.{name}" for name in config.model.unused}
+    settings = {
+        f"{section.name}.{key}": value
+        for section in fields(config)
+        for key, value in recorded_settings(getattr(config, section.name)).items()
+    }
+    return {name: value for name, value in settings.items() if name not in unused}
+
+
+def _word2vec_inputs(config: Config) -> tuple[str, ...]:
+    text = () if config.word2vec.vectors else ("segmented/train-*.txt",)
+    return "vocab.data", "vocab.counts", *text
+
+
+def _train_inputs(config: Config) -> tuple[str, ...]:
+    vectors = ("word2vec.txt",) if config.word2vec.enabled and not config.train.init else ()
+    return "ids", "vocab.data", "vocab.counts", *vectors
+
+
+SEGMENT = Stage(
+    name="segment",
+    argument="CORPUS",
+    reads=("text",),
+    makes=("segmented", "user_dictionary.txt", "corpus_report.md"),
+    bare_section="text",
+)
+VOCAB = Stage(
+    name="vocab",
+    reads=("vocab", "text.split_unknown"),
+    inputs=lambda _: ("segmented/train-*.txt",),
+    makes=("vocab.data", "vocab.counts", "character_counts.tsv"),
+    parts="vocab.parts",
+    bare_section="vocab",
+)
+WORD2VEC = Stage(
+    name="word2vec",
+    reads=("word2vec", "model.projection_dim"),
+    inputs=_word2vec_inputs,
+    makes=("word2vec.txt",),
+    bare_section="word2vec",
+    labels={"dimension": "model.projection_dim"},
+)
+ENCODE = Stage(
+    name="encode",
+    reads=("model.mode", "text.split_unknown"),
+    inputs=lambda _: ("segmented/train-*.txt", "vocab.data", "character_counts.tsv"),
+    optional_inputs=("segmented/heldout-*.txt", "segmented/train-*.documents"),
+    makes=("ids",),
+    parts="ids.parts",
+    labels={"store_format": "format of the id store"},
+)
+TRAIN = Stage(
+    name="train",
+    reads=("model", "train"),
+    budget=("train.max_tokens", "train.epochs"),
+    selects=("word2vec.enabled",),
+    inputs=_train_inputs,
+    intact_inputs=("ids/*",),
+    makes=("checkpoints", "start", "metrics.jsonl", "tensorboard", "training.png"),
+    resumes=True,
+)
+EXPORT = Stage(
+    name="export",
+    inputs=lambda _: ("checkpoints", "vocab.data", "character_counts.tsv"),
+    optional_inputs=("word2vec.txt", "about.md"),
+    intact_inputs=("vocab.counts", "character_counts.tsv", "word2vec.txt"),
+    makes=("model",),
+    labels={"checkpoint": "--checkpoint"},
+)
+# In the order in which they run.
+STAGES = (SEGMENT, VOCAB, WORD2VEC, ENCODE, TRAIN, EXPORT)
+
+
+def maker_of(name: Path) -> Stage | None:
+    """Return the stage that makes a file or folder of a run, given relative to the run, or None if none does."""
+    return next((stage for stage in STAGES if name.parts[0] in stage.makes), None)
+
+
+def earlier_stages(stage: Stage) -> tuple[Stage, ...]:
+    """Return the stages that run before a stage."""
+    return STAGES[: STAGES.index(stage)]
+
+
+def later_stages(stage: Stage) -> tuple[Stage, ...]:
+    """Return the stages that run after a stage."""
+    return STAGES[STAGES.index(stage) + 1 :]
