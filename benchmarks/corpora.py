@@ -34,7 +34,7 @@ from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.run.work_folder import PartWriter
+from elmo_zh.run.job import Files, FinishedPart
 from elmo_zh.segmenting.duplicates import key_rule
 from elmo_zh.segmenting.heldout import paragraph_key
 from elmo_zh.segmenting.shard_task import CorpusPreparation
@@ -142,7 +142,7 @@ def shares(segmenter: str, corpus: list[str]) -> dict[str, float]:
     lines = timed("unpack, decode, split lines", lambda: list(iter_corpus(corpus)))
     with (
         TemporaryDirectory() as folder,
-        TextShardWriter(PartWriter(Path(folder), "a"), 2**25, key_rule(config)) as writer,
+        TextShardWriter(Files(FinishedPart(Path(folder), "a")), 2**25, key_rule(config)) as writer,
     ):
         writer.start_document(0)
         timed("write pieces and keys of lines", lambda: consume(map(writer.write, lines)))

@@ -30,7 +30,7 @@ OTHER_OPTIONS = {
     "--shutdown-timeout", "--speed", "--version", "--help",
 }  # fmt: skip
 ARTEFACTS = {
-    "vocab.data", "vocab.counts", "vocab.parts", "vocab.txt", "word2vec.hdf5", "word2vec.txt", "model.hdf5",
+    "vocab.data", "vocab.counts", "vocab.txt", "word2vec.hdf5", "word2vec.txt", "model.hdf5",
     "model.safetensors",
 }  # fmt: skip
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,12 +1,12 @@
 """Divide a large file into byte ranges that can be read independently: plain text, JSON lines or a MediaWiki dump."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
@@ -41,6 +41,12 @@ class ByteRange:
     encoding: Encoding
     field: str  # Field of JSON lines that has the text
     other_fields: tuple[str, ...] = ()  # Other fields with Chinese text, unless the user chose the field
+
+    @classmethod
+    def restored(cls, values: Mapping[str, Any]) -> "ByteRange":
+        """Return the range whose attributes were written as JSON."""
+        lists = {"encoding": Encoding(**values["encoding"]), "other_fields": tuple(values["other_fields"])}
+        return cls(**{**values, **lists})
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:

@@ -28,6 +28,12 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
+def file_stamp(path: Path) -> list[str | int]:
+    """Return a file's name, size and modification time, which tell whether it changed without reading it."""
+    status = path.stat()
+    return [path.name, status.st_size, status.st_mtime_ns]
+
+
 @contextmanager
 def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
     """Prevent outputs in the block from replacing inputs: the given paths, and those registered by `note_input`."""

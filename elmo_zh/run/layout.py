@@ -30,15 +30,13 @@ class RunDir:
         self.corpus_report = path / "corpus_report.md"
         self.user_dictionary = path / "user_dictionary.txt"
         # Vocabulary: one token a line; token TAB count in the same order; the spelling model, character TAB count; how
-        # much of the text the most frequent words cover; the counts of single files until all are counted.
+        # much of the text the most frequent words cover.
         self.vocab = path / "vocab.data"
         self.vocab_counts = path / "vocab.counts"
         self.character_counts = path / "character_counts.tsv"
         self.coverage_picture = path / "coverage.png"
-        self.vocab_parts = path / "vocab.parts"
         self.word2vec = path / "word2vec.txt"  # initial token embeddings, in word2vec's text format
-        self.ids = path / "ids"  # the token id store, and its finished shards until all are encoded
-        self.ids_parts = path / "ids.parts"
+        self.ids = path / "ids"  # the token id store
         # Training: checkpoints; the weights that it started from, if it started from a bundle; figures, one JSON object
         # a line; TensorBoard's event files; loss and held-out perplexity by number of tokens.
         self.checkpoints = path / "checkpoints"

@@ -14,12 +14,11 @@ from elmo_zh.config import Config, default_setting, result_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import train_option
-from elmo_zh.run.files import file_digest, own_digest, read_json, remove, sealed, write_json
+from elmo_zh.run.files import PARTS, file_digest, own_digest, read_json, remove, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run, require_plain_files
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter, counted, first_ten
 from elmo_zh.run.stage_table import EXPORT, STAGES, TRAIN, Stage, earlier_stages, maker_of
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 1
@@ -95,8 +94,8 @@ def run_stage(
     run.save_config(config)
     is_finished = old.get("finished") and old["budget"] == new["budget"] and not (changes or force)
     if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
-        if stage.parts:
-            remove(run.path / stage.parts)  # left by an interrupted --force
+        for name in stage.makes:
+            remove(run.path / f"{name}{PARTS}")  # left by an interrupted --force
         context.reporter.note(f"{stage.name}: nothing has changed, skipped.")
         return StageOutcome(counts=old["counts"], skipped=True)
     if changes and old:
@@ -110,9 +109,13 @@ def _run_and_record(
 ) -> Mapping[str, Any]:
     run = context.run
     record_path = run.stage_record(stage.name)
-    made_from = {"format": RECORD_FORMAT, "elmo_zh": __version__, "settings": new["settings"]}
-    record = {"stage": stage.name, **made_from, "budget": new["budget"], "inputs": new["inputs"]}
-    record["started_at"] = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {
+        "stage": stage.name,
+        "format": RECORD_FORMAT,
+        "elmo_zh": __version__,
+        **new,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
     if stage.resumes:
         if starts_over:
             for name in stage.makes:
@@ -120,16 +123,11 @@ def _run_and_record(
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
         write_json(record_path, sealed({**record, "finished": False}))
     start = time.monotonic()
-    if stage.parts:
-        digests = {name: entry["digest"] for name, entry in new["inputs"].items()}
-        WorkFolder(run.path / stage.parts).open({**made_from, "inputs": digests}, force=context.force)
     result = work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
     write_json(record_path, sealed({**record, **finished, **result.details}))
-    if stage.parts:
-        remove(run.path / stage.parts)
     return result.counts
 
 

@@ -32,9 +32,6 @@ class Stage:
     # Inputs that must be as the stage that makes them has recorded them.
     intact_inputs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()  # Files and folders of the run that it writes
-    # Folder of finished parts, removed at the end. An interrupted stage uses them again if its inputs, its settings and
-    # the version are the same.
-    parts: str = ""
     resumes: bool = False  # Whether an unfinished stage resumes from what it has made, unless a change forbids it
     bare_section: str = ""  # Section whose settings are recorded without its name
     labels: Mapping[str, str] = field(default_factory=dict)  # Names for users of what is recorded by another name
@@ -111,7 +108,6 @@ VOCAB = Stage(
     reads=("vocab", "text.split_unknown"),
     inputs=lambda _: ("segmented/train-*.txt",),
     makes=("vocab.data", "vocab.counts", "character_counts.tsv"),
-    parts="vocab.parts",
     bare_section="vocab",
 )
 WORD2VEC = Stage(
@@ -128,7 +124,6 @@ ENCODE = Stage(
     inputs=lambda _: ("segmented/train-*.txt", "vocab.data", "character_counts.tsv"),
     optional_inputs=("segmented/heldout-*.txt", "segmented/train-*.documents"),
     makes=("ids",),
-    parts="ids.parts",
     labels={"store_format": "format of the id store"},
 )
 TRAIN = Stage(

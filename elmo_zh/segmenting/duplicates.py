@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
-from elmo_zh.engine.engine import Engine
 from elmo_zh.run.arrays import write_numbers
-from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, part_name
+from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.segmenting.text_shards import KEYS, KeyRule, TextShard
 
 # Why a line is left out; these numbers are in the bucket files.
@@ -28,16 +27,6 @@ def key_rule(config: TextConfig) -> KeyRule | None:
         return None
     least = config.duplicate_min_characters if config.drop_duplicates else 2**31
     return KeyRule(least_characters=least, has_short=config.boilerplate_copies > 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BucketTask:
-    """Search the keys from `start` up to `end` in all shards; lines with over `most_copies` copies are boilerplate."""
-
-    start: int
-    end: int
-    shards: tuple[TextShard, ...]
-    most_copies: int
 
 
 @dataclass(frozen=True)
@@ -57,39 +46,37 @@ class RepeatedLines:
         return found
 
 
-def find_repeated(
-    shards: Sequence[TextShard], config: TextConfig, parts: WorkFolder, engine: Engine
-) -> RepeatedLines | None:
+def find_repeated(shards: Sequence[TextShard], config: TextConfig, work: Work) -> RepeatedLines | None:
     """Find the lines to leave out: all copies but the first, and all boilerplate; None if no lines are compared."""
     if key_rule(config) is None:
         return None
     num_buckets = -(-sum(len(shard.keys()) for shard in shards) // _BUCKET_KEYS)
     bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets + 1)]
-    tasks = {
-        part_name(number): BucketTask(start=start, end=end, shards=tuple(shards), most_copies=config.boilerplate_copies)
-        for number, (start, end) in enumerate(pairwise(bounds))
-    }
-    for _ in parts.run(engine, search_bucket, tasks):
-        pass
-    return RepeatedLines(tuple(parts.path / f"{name}.lines" for name in tasks))
+    search = _Search(tuple(shards), config.boilerplate_copies)
+    step = Step(name="repeated", compute=search, total=num_buckets)
+    return RepeatedLines(tuple(part.file("lines") for part in work.run(step, pairwise(bounds))))
 
 
-def search_bucket(task: BucketTask, writer: PartWriter) -> Figures:
-    """Find the lines of a bucket to leave out; write their shards, numbers and reasons, sorted by shard and number."""
-    found = [_keys_between(shard, task.start, task.end) for shard in task.shards]
-    keys = np.concatenate([np.zeros(0, KEYS), *found])
-    shards = np.repeat(np.arange(len(found), dtype=np.uint32), np.array([len(some) for some in found], np.int64))
-    # A stable sort: equal keys come together, in the order of the corpus.
-    order = np.argsort(keys["key"], kind="stable")
-    lines, shards = keys["line"][order], shards[order]
-    is_duplicate, is_boilerplate = repeated_keys(keys["key"][order], task.most_copies)
-    left_out = np.flatnonzero(is_boilerplate | is_duplicate)
-    reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
-    table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
-    table = table[np.lexsort((table[:, 1], table[:, 0]))]
-    with writer.file("lines") as unfinished:
-        write_numbers(unfinished, table.astype("<u4"))
-    return {}
+@dataclass(frozen=True)
+class _Search:
+    shards: tuple[TextShard, ...]
+    most_copies: int  # lines with more copies are boilerplate
+
+    def __call__(self, bounds: tuple[int, int], files: Files) -> None:
+        """Write the shards, numbers and reasons of the lines to leave out whose keys are in a range, sorted."""
+        found = [_keys_between(shard, *bounds) for shard in self.shards]
+        keys = np.concatenate([np.zeros(0, KEYS), *found])
+        shards = np.repeat(np.arange(len(found), dtype=np.uint32), np.array([len(some) for some in found], np.int64))
+        # A stable sort: equal keys come together, in the order of the corpus.
+        order = np.argsort(keys["key"], kind="stable")
+        lines, shards = keys["line"][order], shards[order]
+        is_duplicate, is_boilerplate = repeated_keys(keys["key"][order], self.most_copies)
+        left_out = np.flatnonzero(is_boilerplate | is_duplicate)
+        reasons = np.where(is_boilerplate[left_out], BOILERPLATE, DUPLICATE)
+        table = np.stack([shards[left_out], lines[left_out], reasons.astype(np.uint32)], axis=1)
+        table = table[np.lexsort((table[:, 1], table[:, 0]))]
+        with files.file("lines") as unfinished:
+            write_numbers(unfinished, table.astype("<u4"))
 
 
 def repeated_keys(keys: NDArray[np.uint64], most_copies: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -1,9 +1,8 @@
 """First step of the segment stage: divide the corpus into tasks of roughly equal size, which write text shards."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count, groupby
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
@@ -14,10 +13,8 @@ from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.engine.engine import Engine
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.work_folder import Figures, PartWriter
-from elmo_zh.segmenting.duplicates import key_rule
+from elmo_zh.run.job import Files, Json, Step, Work
 from elmo_zh.segmenting.text_shards import KeyRule, TextShardWriter
 
 # Compressed text unpacks to about this many times its size.
@@ -43,14 +40,10 @@ class NumberedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """Read several whole sources, or one byte range of a large one, into text shards of `shard_bytes`."""
+    """Read several whole sources, or one byte range of a large one."""
 
-    number: int
     sources: tuple[NumberedSource, ...]
-    byte_range: ByteRange | None
-    config: TextConfig
-    shard_bytes: int
-    rule: KeyRule | None
+    byte_range: ByteRange | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -60,27 +53,30 @@ class ExtractTask:
         return sum(each.stamp.num_bytes for each in self.sources)
 
 
-def _split(task: tuple[NumberedSource, TextConfig, int]) -> list[ByteRange]:
-    """Return the byte ranges of a source; empty if it can only be read as a whole."""
-    numbered, config, range_bytes = task
-    return split_source(numbered.source, config, range_bytes)
+@dataclass(frozen=True)
+class _Split:
+    config: TextConfig
+    range_bytes: int
+
+    def __call__(self, numbered: NumberedSource, _files: Files) -> list[Json]:
+        """Return the byte ranges of a source; empty if it can only be read as a whole."""
+        return [asdict(byte_range) for byte_range in split_source(numbered.source, self.config, self.range_bytes)]
 
 
-def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, engine: Engine) -> Iterator[ExtractTask]:
+def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, work: Work) -> Iterator[ExtractTask]:
     """Yield the extraction tasks of a corpus in order: parts of a large source, or several small sources."""
-    large = [each for each in sources if each.stamp.num_bytes > shard_bytes]
-    splits = [(each, config, shard_bytes) for each in large]
-    ranges = {each.number: found for (each, *_), found in engine.run(_split, splits)}
-    numbers = count()
-    task = partial(ExtractTask, config=config, shard_bytes=int(_SHARD_TOLERANCE * shard_bytes), rule=key_rule(config))
-    for is_split, consecutive in groupby(sources, lambda each: bool(ranges.get(each.number))):
+    large = [numbered for numbered in sources if numbered.stamp.num_bytes > shard_bytes]
+    step = Step(name="split", compute=_Split(config, shard_bytes), unit="files", total=len(large))
+    parts = zip(large, work.run(step, large), strict=True)
+    ranges = {numbered.number: list(map(ByteRange.restored, part.value())) for numbered, part in parts}
+    for is_split, consecutive in groupby(sources, lambda numbered: bool(ranges.get(numbered.number))):
         if is_split:
-            for each in consecutive:
-                for byte_range in ranges[each.number]:
-                    yield task(number=next(numbers), sources=(each,), byte_range=byte_range)
+            for numbered in consecutive:
+                for byte_range in ranges[numbered.number]:
+                    yield ExtractTask(sources=(numbered,), byte_range=byte_range)
         else:
             for together in _join_small(consecutive, shard_bytes):
-                yield task(number=next(numbers), sources=tuple(together), byte_range=None)
+                yield ExtractTask(sources=tuple(together))
 
 
 def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[list[NumberedSource]]:
@@ -97,28 +93,38 @@ def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[
         yield together
 
 
-def extract(task: ExtractTask, part: PartWriter) -> Figures:
-    """Write the lines of a task's sources as text shards; return the shard sizes and a tally of each source."""
-    tallies = {each.number: Tally() for each in task.sources}
-    passed_over = PassedOver()
-    with TextShardWriter(part, task.shard_bytes, task.rule) as writer:
-        for each in task.sources:
-            each.stamp.require(each.source)
-            if task.byte_range:
-                documents = read_range(each.source, task.byte_range, task.config, tallies[each.number], passed_over)
-            else:
-                documents = read_source(each.source, task.config, tallies[each.number], passed_over)
-            try:
-                _write_lines(documents, each.number, tallies[each.number], task, writer)
-            except UnsuitableError as error:
-                # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
-                raise CorpusError(*error.messages) from None
-            each.stamp.require(each.source)
-    return {
-        "shard_sizes": writer.sizes,
-        "tallies": {str(number): tally.described() for number, tally in tallies.items()},
-        "passed_over": passed_over.described(),
-    }
+@dataclass(frozen=True)
+class Extract:
+    """Writes the lines of a task's sources as text shards."""
+
+    config: TextConfig
+    shard_bytes: int
+    rule: KeyRule | None
+
+    def __call__(self, task: ExtractTask, files: Files) -> Json:
+        """Return the sizes of the shards, the number of bytes read, and a tally of each source."""
+        tallies = {numbered.number: Tally() for numbered in task.sources}
+        passed_over = PassedOver()
+        with TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), self.rule) as writer:
+            for numbered in task.sources:
+                source, tally = numbered.source, tallies[numbered.number]
+                numbered.stamp.require(source)
+                if task.byte_range:
+                    documents = read_range(source, task.byte_range, self.config, tally, passed_over)
+                else:
+                    documents = read_source(source, self.config, tally, passed_over)
+                try:
+                    _write_lines(documents, numbered.number, tally, task, writer)
+                except UnsuitableError as error:
+                    # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
+                    raise CorpusError(*error.messages) from None
+                numbered.stamp.require(source)
+        return {
+            "bytes": task.num_bytes,
+            "shard_sizes": writer.sizes,
+            "tallies": {number: tally.described() for number, tally in tallies.items()},
+            "passed_over": passed_over.described(),
+        }
 
 
 def _write_lines(documents: Documents, source: int, tally: Tally, task: ExtractTask, writer: TextShardWriter) -> None:

@@ -5,12 +5,13 @@ Three steps of the segment stage consist of tasks that any worker can run: extra
 divides the text into training and held-out text, chosen among the paragraphs of all shards that have no near copies
 (heldout.py, near_copies.py).
 
-How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers. Each task
-leaves a record when it is finished, so an interrupted stage resumes where it stopped.
+How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,18 @@ from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.job import FinishedPart, Json, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.work_folder import Figures, WorkFolder, part_name
-from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
-from elmo_zh.segmenting.extract import NumberedSource, cut, extract
+from elmo_zh.segmenting.duplicates import find_repeated, key_rule
+from elmo_zh.segmenting.extract import Extract, NumberedSource, cut
 from elmo_zh.segmenting.heldout import choose_texts, divide_shard, iter_signatures, load_lowest_texts
 from elmo_zh.segmenting.near_copies import find_near_copies
-from elmo_zh.segmenting.shard_task import SegmentTask, forget_dictionaries, segment_shard
+from elmo_zh.segmenting.shard_task import SegmentShards
 from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
-from elmo_zh.version import __version__
 
 # The corpus is cut into this many shards, but not into shards so small that starting a task takes longer than the task,
 # nor so large that workers wait long for the last one.
@@ -75,21 +73,6 @@ class SegmentedCorpus:
     passed_over: PassedOver
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Work:
-    """Inputs of all steps (settings, work folder, engine and reporter), and the result that they add to."""
-
-    config: TextConfig
-    parts: WorkFolder
-    engine: Engine
-    reporter: Reporter
-    result: SegmentedCorpus
-
-    def step(self, name: str) -> WorkFolder:
-        """Return the folder of a step: extracted, repeated or segmented."""
-        return WorkFolder(self.parts.path / name)
-
-
 def segment_corpus(
     corpus: Sources,
     output: Path,
@@ -97,85 +80,136 @@ def segment_corpus(
     user_dictionary: Path | None,
     reporter: Reporter,
     engine_choice: EngineChoice | None = None,
+    *,
+    force: bool = False,
 ) -> SegmentedCorpus:
     """Segment a corpus into `output`/{train,heldout}-*.txt with .documents; the old folder is replaced at the end."""
     # Raise the error for a missing package or a bad dictionary here, once and with its name, not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:
         load_user_dictionary(user_dictionary, lambda *_: None)
-        user_dictionary = user_dictionary.absolute()
-    parts = WorkFolder.of(output.absolute())
-    sources = [NumberedSource.of(number, source) for number, source in enumerate(corpus.sources)]
-    wanted_bytes = min(max(corpus.total_bytes() // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
-    shard_bytes = config.shard_bytes or wanted_bytes
-    parts.open(_describe_plan(sources, config, user_dictionary, shard_bytes))
-    result = SegmentedCorpus(
-        counts=SegmentCounts(files=len(sources)),
-        tallies=[Tally() for _ in sources],
-        lines=LineCounts(),
-        passed_over=PassedOver(),
-    )
+    job = SegmentJob(corpus, output, config, user_dictionary and user_dictionary.absolute())
     engine_choice = engine_choice or EngineChoice(num_workers=config.num_workers)
     with engine_choice.started(corpus.total_bytes()) as engine:
-        work = _Work(config=config, parts=parts, engine=engine, reporter=reporter, result=result)
-        shards = _extract_shards(work, sources, shard_bytes)
-        _require_fields(corpus, result, config.field)
-        segmented, repeated_parts = work.step("segmented"), work.step("repeated")
-        if repeated_parts.path.exists() or segmented.path.exists():
-            num_segmented = segmented.num_finished(map(part_name, range(len(shards))))
-            reporter.note(f"Resuming with {num_segmented:,} of {counted(len(shards), 'shard')} segmented.")
-        repeated = find_repeated(shards, config, repeated_parts, engine)
-        _segment_shards(work, shards, user_dictionary, repeated)
+        return run_job(job, force=force, replace=True, reporter=reporter, engine=engine)
+
+
+@dataclass(frozen=True)
+class SegmentJob:
+    """Segments a corpus into a folder."""
+
+    corpus: Sources
+    output: Path
+    config: TextConfig
+    user_dictionary: Path | None = None
+
+    inputs = ()  # the stage has made sure that no source is in its run
+    valuable = ()
+    may_replace = staticmethod(Path.is_dir)
+
+    @cached_property
+    def sources(self) -> list[NumberedSource]:
+        """The sources as they are when the job begins."""
+        return [NumberedSource.of(number, source) for number, source in enumerate(self.corpus.sources)]
+
+    @property
+    def shard_bytes(self) -> int:
+        """The size of text shards."""
+        wanted = min(max(self.corpus.total_bytes() // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
+        return self.config.shard_bytes or wanted
+
+    def made_from(self) -> dict[str, Any]:
+        """Return the settings, and the size and modification time of each source."""
+        settings = {
+            **result_settings(self.config),
+            "segmenter_version": describe_segmenter(self.config, self.user_dictionary),
+        }
+        sources = [[part.source.name, part.stamp.num_bytes, part.stamp.modified_ns] for part in self.sources]
+        return {"shard_bytes": self.shard_bytes, "settings": settings, "sources": sources}
+
+    def make(self, path: Path, work: Work) -> SegmentedCorpus:
+        """Segment the corpus and divide it."""
+        result = SegmentedCorpus(
+            counts=SegmentCounts(files=len(self.sources)),
+            tallies=[Tally() for _ in self.sources],
+            lines=LineCounts(),
+            passed_over=PassedOver(),
+        )
+        shards = self._extract_shards(work, result)
+        _require_fields(self.corpus, result, self.config.field)
+        segmented = self._segment_shards(work, shards, result)
         if not result.counts.kept_characters:
-            parts.remove()
-            raise _no_text_error(corpus, result)
-    with atomic_path(output) as unfinished:
-        unfinished.mkdir()
-        _write_output(unfinished, [segmented.path / part_name(number) for number in range(len(shards))], work)
-    parts.remove()
-    return result
+            raise _no_text_error(self.corpus, result)
+        path.mkdir()
+        self._write(path, [part.file("txt") for part in segmented], result.counts)
+        return result
+
+    def _extract_shards(self, work: Work, result: SegmentedCorpus) -> list[TextShard]:
+        tasks = list(cut(self.sources, self.config, self.shard_bytes, work))
+        extract = Extract(self.config, self.shard_bytes, key_rule(self.config))
+        total = sum(task.num_bytes for task in tasks)
+        step = Step(name="read", compute=extract, unit="bytes", size=itemgetter("bytes"), total=total)
+        shards = []
+        for part in work.run(step, tasks):
+            extracted = part.value()
+            for number, num_bytes in enumerate(extracted["shard_sizes"]):
+                shards.append(TextShard(part.file(text_shard_name(number)), num_bytes))
+            result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
+            _extend_tallies(result, extracted)
+        return shards
+
+    def _segment_shards(self, work: Work, shards: list[TextShard], result: SegmentedCorpus) -> list[FinishedPart]:
+        """Clean and segment all shards, and add up their counts."""
+        segment = SegmentShards(self.config, self.user_dictionary, find_repeated(shards, self.config, work))
+        total = sum(shard.num_bytes for shard in shards)
+        step = Step(name="segment", compute=segment, unit="bytes", size=itemgetter("bytes"), total=total)
+        parts = []
+        for shard, part in zip(shards, work.run(step, enumerate(shards)), strict=True):
+            shard.remove_text()
+            counts = part.value()
+            _extend_tallies(result, counts)
+            result.lines.merge(LineCounts.from_record(counts["lines"]))
+            result.counts.han_characters += counts["han_characters"]
+            parts.append(part)
+        _add_up(result)
+        return parts
+
+    def _write(self, folder: Path, shards: list[Path], counts: SegmentCounts) -> None:
+        """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
+        chosen = self._choose_heldout(shards, counts)
+        heldout: list[tuple[int, Path, int, str]] = []
+        num_files = 0
+        for shard in shards:
+            train = folder / f"train-{num_files:05d}"
+            divided = divide_shard(shard, chosen, train)
+            if divided.train_sentences:
+                num_files += 1
+            else:
+                for suffix in (".txt", ".documents"):
+                    train.with_suffix(suffix).unlink()
+            counts.train_sentences += divided.train_sentences
+            counts.train_tokens += divided.train_tokens
+            for place_in_shard, (key, text, num_tokens) in enumerate(divided.heldout):
+                heldout.append((key, shard, place_in_shard, text))
+                counts.heldout_sentences += text.count("\n")
+                counts.heldout_tokens += num_tokens
+        if heldout:
+            text = "".join(text for *_, text in sorted(heldout))
+            (folder / "heldout-00000.txt").write_text(text, encoding="utf-8", newline="\n")
+
+    def _choose_heldout(self, shards: list[Path], counts: SegmentCounts) -> NDArray[np.uint64]:
+        """Choose the held-out paragraphs of all shards, and return their keys."""
+        texts, num_sentences = load_lowest_texts(shards, self.config)
+        near_copies = find_near_copies(texts["key"], texts["signature"], iter_signatures(shards))
+        chosen = choose_texts(texts, num_sentences, self.config, near_copies)
+        highest = int(chosen[-1]) if len(chosen) else 0
+        counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
+        counts.near_copies_trained = sum(key < highest for key in near_copies.difference(chosen.tolist()))
+        return chosen
 
 
-# Before the first step
-
-
-def _describe_plan(
-    sources: list[NumberedSource], config: TextConfig, user_dictionary: Path | None, shard_bytes: int
-) -> dict[str, Any]:
-    settings = {**result_settings(config), "segmenter_version": describe_segmenter(config, user_dictionary)}
-    files = [[each.source.name, each.stamp.num_bytes, each.stamp.modified_ns] for each in sources]
-    # Bump `parts` when the files of a part change.
-    return {"elmo_zh": __version__, "parts": 4, "shard_bytes": shard_bytes, "settings": settings, "sources": files}
-
-
-# Step 1
-
-
-def _extract_shards(work: _Work, sources: list[NumberedSource], shard_bytes: int) -> list[TextShard]:
-    tasks = {part_name(task.number): task for task in cut(sources, work.config, shard_bytes, work.engine)}
-    # If this step was finished, a later step says where it resumes.
-    if 0 < (num_read := work.step("extracted").num_finished(tasks)) < len(tasks):
-        work.reporter.note(f"Resuming with {num_read:,} of {len(tasks):,} parts of the corpus read.")
-    found: dict[str, Figures] = {}
-    total = sum(task.num_bytes for task in tasks.values())
-    with work.reporter.progress("read", unit="bytes", total=total) as progress:
-        for name, figures in work.step("extracted").run(work.engine, extract, tasks):
-            found[name] = figures
-            progress.update(tasks[name].num_bytes)
-    shards = []
-    for name in tasks:
-        extracted = found[name]
-        shards += [
-            TextShard(work.step("extracted").path / f"{name}.{text_shard_name(number)}", num_bytes)
-            for number, num_bytes in enumerate(extracted["shard_sizes"])
-        ]
-        work.result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
-        _extend_tallies(work.result, extracted)
-    return shards
-
-
-def _extend_tallies(result: SegmentedCorpus, figures: Figures) -> None:
-    for source, tally in figures["tallies"].items():
+def _extend_tallies(result: SegmentedCorpus, counts: Json) -> None:
+    for source, tally in counts["tallies"].items():
         result.tallies[int(source)].extend(Tally.restored(tally))
 
 
@@ -188,34 +222,6 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
             f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave"
             " out --field, or specify the format, such as --format csv"
         )
-
-
-# Step 3; step 2 is find_repeated
-
-
-def _segment_shards(
-    work: _Work, shards: list[TextShard], user_dictionary: Path | None, repeated: RepeatedLines | None
-) -> None:
-    """Clean and segment all shards, and add up their counts."""
-    tasks = {
-        part_name(number): SegmentTask(
-            number=number, shard=shard, config=work.config, user_dictionary=user_dictionary, repeated=repeated
-        )
-        for number, shard in enumerate(shards)
-    }
-    found: dict[str, Figures] = {}
-    total = sum(shard.num_bytes for shard in shards)
-    with work.reporter.progress("segment", unit="bytes", total=total) as progress:
-        for name, figures in work.step("segmented").run(work.engine, segment_shard, tasks):
-            found[name] = figures
-            tasks[name].shard.remove_text()
-            progress.update(tasks[name].shard.num_bytes)
-    forget_dictionaries()
-    for name in tasks:
-        _extend_tallies(work.result, found[name])
-        work.result.lines.merge(LineCounts.from_record(found[name]["lines"]))
-        work.result.counts.han_characters += found[name]["han_characters"]
-    _add_up(work.result)
 
 
 def _add_up(result: SegmentedCorpus) -> None:
@@ -239,42 +245,3 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     ]
     found = "; ".join([f"{counted(result.counts.lines, 'line')}, none kept", *other])
     return CorpusError(f"{names}: no text found ({found}). Use files that contain text.")
-
-
-# Step 4
-
-
-def _write_output(folder: Path, shards: list[Path], work: _Work) -> None:
-    """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
-    counts = work.result.counts
-    chosen = _choose_heldout(work, shards)
-    heldout: list[tuple[int, Path, int, str]] = []
-    num_files = 0
-    for shard in shards:
-        train = folder / f"train-{num_files:05d}"
-        divided = divide_shard(shard, chosen, train)
-        if divided.train_sentences:
-            num_files += 1
-        else:
-            for suffix in (".txt", ".documents"):
-                train.with_suffix(suffix).unlink()
-        counts.train_sentences += divided.train_sentences
-        counts.train_tokens += divided.train_tokens
-        for place_in_shard, (key, text, num_tokens) in enumerate(divided.heldout):
-            heldout.append((key, shard, place_in_shard, text))
-            counts.heldout_sentences += text.count("\n")
-            counts.heldout_tokens += num_tokens
-    if heldout:
-        text = "".join(text for *_, text in sorted(heldout))
-        (folder / "heldout-00000.txt").write_text(text, encoding="utf-8", newline="\n")
-
-
-def _choose_heldout(work: _Work, shards: list[Path]) -> NDArray[np.uint64]:
-    """Choose the held-out paragraphs of all shards, and return their keys."""
-    texts, num_sentences = load_lowest_texts(shards, work.config)
-    near_copies = find_near_copies(texts["key"], texts["signature"], iter_signatures(shards))
-    chosen = choose_texts(texts, num_sentences, work.config, near_copies)
-    highest = int(chosen[-1]) if len(chosen) else 0
-    work.result.counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
-    work.result.counts.near_copies_trained = sum(key < highest for key in near_copies.difference(chosen.tolist()))
-    return chosen

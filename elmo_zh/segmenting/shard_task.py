@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -11,7 +11,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.run.work_folder import Figures, PartWriter
+from elmo_zh.run.job import Files, Json
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import index_rows
 from elmo_zh.segmenting.text_shards import TextShard
@@ -53,17 +53,6 @@ class CorpusPreparation:
         return sentences
 
 
-@dataclass(frozen=True, kw_only=True)
-class SegmentTask:
-    """Segment one text shard; shards are numbered over the whole corpus, from 0."""
-
-    number: int
-    shard: TextShard
-    config: TextConfig
-    user_dictionary: Path | None
-    repeated: RepeatedLines | None
-
-
 @dataclass(kw_only=True)
 class _ShardCounts:
     """Counts of lines kept and dropped in a text shard, in total and for each of its sources."""
@@ -73,59 +62,63 @@ class _ShardCounts:
     tallies: dict[int, Tally] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=1)
-def _preparation(config: TextConfig, user_dictionary: Path | None) -> CorpusPreparation:
-    """Return the same preparation for all tasks of a worker, because dictionaries take a long time to load."""
-    return CorpusPreparation.build(config, user_dictionary)
+@dataclass(frozen=True)
+class SegmentShards:
+    """Segments text shards, which are numbered over the whole corpus, from 0."""
+
+    config: TextConfig
+    user_dictionary: Path | None
+    repeated: RepeatedLines | None
+
+    @cached_property
+    def preparation(self) -> CorpusPreparation:
+        """The same preparation for all shards, because dictionaries take a long time to load."""
+        return CorpusPreparation.build(self.config, self.user_dictionary)
+
+    def __call__(self, numbered: tuple[int, TextShard], files: Files) -> Json:
+        """Write a shard's paragraphs and their index; return its counts."""
+        number, shard = numbered
+        counts = _ShardCounts()
+        paragraphs = self._iter_paragraphs(number, shard, counts)
+        with (
+            files.file("txt") as unfinished,
+            unfinished.open("wb") as file,
+            files.file("index") as unfinished_index,
+            unfinished_index.open("wb") as index,
+        ):
+            while some := list(islice(paragraphs, _PARAGRAPHS)):
+                file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
+                index.write(index_rows(some).tobytes())
+        return {
+            "bytes": shard.num_bytes,
+            "lines": counts.lines.as_record(),
+            "tallies": {source: tally.described() for source, tally in counts.tallies.items()},
+            "han_characters": counts.han_characters,
+        }
+
+    def _iter_paragraphs(
+        self, number: int, shard: TextShard, counts: _ShardCounts
+    ) -> Iterator[tuple[list[str], int, bool]]:
+        """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
+        left_out = self.repeated.in_shard(number) if self.repeated else {}
+        numbered = enumerate(_iter_lines(shard, counts))
+        for source, runs in groupby(shard.load_runs().tolist(), key=itemgetter(0)):
+            lines = LineCounts()
+            for _, num_lines, starts_document in runs:
+                is_first = bool(starts_document)
+                for line_number, line in islice(numbered, num_lines):
+                    if (reason := left_out.get(line_number)) is not None:
+                        lines.drop(REASONS[reason], line)
+                    elif segmented := self.preparation.sentences(line, lines):
+                        yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
+                        is_first = False
+            counts.tallies.setdefault(source, Tally()).take(lines)
+            counts.lines.merge(lines)
 
 
-def forget_dictionaries() -> None:
-    """Free the memory of loaded dictionaries in a process that has finished segmenting."""
-    _preparation.cache_clear()
-
-
-def segment_shard(task: SegmentTask, writer: PartWriter) -> Figures:
-    """Write a shard's paragraphs and their index; return its counts."""
-    counts = _ShardCounts()
-    paragraphs = _iter_paragraphs(task, counts)
-    with (
-        writer.file("txt") as unfinished,
-        unfinished.open("wb") as file,
-        writer.file("index") as unfinished_index,
-        unfinished_index.open("wb") as index,
-    ):
-        while some := list(islice(paragraphs, _PARAGRAPHS)):
-            file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
-            index.write(index_rows(some).tobytes())
-    return {
-        "lines": counts.lines.as_record(),
-        "tallies": {str(number): tally.described() for number, tally in counts.tallies.items()},
-        "han_characters": counts.han_characters,
-    }
-
-
-def _iter_paragraphs(task: SegmentTask, counts: _ShardCounts) -> Iterator[tuple[list[str], int, bool]]:
-    """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
-    preparation = _preparation(task.config, task.user_dictionary)
-    left_out = task.repeated.in_shard(task.number) if task.repeated else {}
-    numbered = enumerate(_iter_lines(task, counts))
-    for source, runs in groupby(task.shard.load_runs().tolist(), key=itemgetter(0)):
-        lines = LineCounts()
-        for _, num_lines, starts_document in runs:
-            is_first = bool(starts_document)
-            for number, line in islice(numbered, num_lines):
-                if (reason := left_out.get(number)) is not None:
-                    lines.drop(REASONS[reason], line)
-                elif segmented := preparation.sentences(line, lines):
-                    yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
-                    is_first = False
-        counts.tallies.setdefault(source, Tally()).take(lines)
-        counts.lines.merge(lines)
-
-
-def _iter_lines(task: SegmentTask, counts: _ShardCounts) -> Iterator[str]:
+def _iter_lines(shard: TextShard, counts: _ShardCounts) -> Iterator[str]:
     """Yield the lines of a shard, and count their Chinese characters."""
-    lines = task.shard.iter_lines()
+    lines = shard.iter_lines()
     while some := list(islice(lines, _HAN_LINES)):
         counts.han_characters += count_han(some)
         yield from some

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.run.arrays import read_numbers, write_numbers
-from elmo_zh.run.work_folder import PartWriter
+from elmo_zh.run.job import Files
 
 KEYS = np.dtype([("key", "<u8"), ("line", "<u4")])
 # Lines are collected and written this many bytes at a time.
@@ -81,8 +81,8 @@ class TextShardWriter:
         sizes: Bytes of text in each finished shard.
     """
 
-    def __init__(self, writer: PartWriter, shard_bytes: int, rule: KeyRule | None) -> None:
-        self._writer, self._shard_bytes, self._rule = writer, shard_bytes, rule
+    def __init__(self, files: Files, shard_bytes: int, rule: KeyRule | None) -> None:
+        self._files, self._shard_bytes, self._rule = files, shard_bytes, rule
         self.sizes: list[int] = []
         self._source = 0
         self._open = ExitStack()
@@ -146,7 +146,7 @@ class TextShardWriter:
         self._lines, self._collected_bytes = [], 0
 
     def _part_file(self, suffix: str, *, lasts: bool) -> AbstractContextManager[Path]:
-        return self._writer.file(f"{text_shard_name(len(self.sizes))}.{suffix}", lasts=lasts)
+        return self._files.file(f"{text_shard_name(len(self.sizes))}.{suffix}", lasts=lasts)
 
     def _finish_shard(self) -> None:
         self._open.close()

@@ -1,15 +1,14 @@
 """The encode stage: write the segmented text to the token id store."""
 
-from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.id_store.layout import STORE_FORMAT, store_files
+from elmo_zh.run.job import run_job
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, input_files, run_stage
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.stage_table import ENCODE
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.inputs import started_engine
 from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.spelling import load_spelling_model
-from elmo_zh.vocabulary.vocabulary import SPECIALS, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 
 def encode(context: StageContext) -> StageOutcome:
@@ -18,21 +17,16 @@ def encode(context: StageContext) -> StageOutcome:
     files = {"train": run.train_files(), "heldout": run.heldout_files()}
 
     def work() -> StageResult:
-        # Loaded here too, so that a damaged file is reported at the start, and also if there is no held-out text.
-        load_spelling_model(run.character_counts)
-        lexicon = Lexicon(load_vocabulary(run.vocab), config.model.num_slots)
+        job = EncodeJob(
+            files=files,
+            vocabulary=run.vocab,
+            character_counts=run.character_counts,
+            num_slots=config.model.num_slots,
+            output=run.ids,
+            split_unknown=config.text.split_unknown,
+        )
         with started_engine(context, input_files(ENCODE, context).values()) as started:
-            counts = build_id_store(
-                run.ids,
-                files,
-                run.vocab,
-                run.character_counts,
-                lexicon,
-                started,
-                WorkFolder(run.ids_parts),
-                reporter,
-                split_unknown=config.text.split_unknown,
-            )
+            counts, lexicon = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         oov_rate = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         reporter.note(
             f"encode: {counts['train_tokens']:,} training tokens and {counts['heldout_tokens']:,} held-out tokens;"

@@ -32,7 +32,9 @@ def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
         require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and use the copy.")
 
     def work() -> StageResult:
-        segmented = segment_corpus(sources, run.segmented, config.text, dictionary, reporter, context.engine)
+        segmented = segment_corpus(
+            sources, run.segmented, config.text, dictionary, reporter, context.engine, force=context.force
+        )
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
         report_segmented(segmented, list(inputs), config.text, reporter)

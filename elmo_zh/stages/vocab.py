@@ -7,14 +7,13 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.invocation import command
 from elmo_zh.run.files import require_no_input
+from elmo_zh.run.job import run_job
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
 from elmo_zh.run.reporter import counted
 from elmo_zh.run.stage_table import VOCAB
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.stages.inputs import bundle_digest, started_engine
-from elmo_zh.vocabulary.counting import count_words
-from elmo_zh.vocabulary.selection import report_given_words, require_words, select_vocabulary
-from elmo_zh.vocabulary.vocabulary import load_words, save_counts
+from elmo_zh.vocabulary.selection import VocabularyJob, report_given_words
+from elmo_zh.vocabulary.vocabulary import load_words
 
 
 def vocab(context: StageContext) -> StageOutcome:
@@ -34,13 +33,18 @@ def vocab(context: StageContext) -> StageOutcome:
         if source is not None:
             require_files(run, [source])
             given = load_words(source)
-        with started_engine(context, run.train_files()) as started:
-            word_counts = count_words(run.train_files(), started, WorkFolder(run.vocab_parts), reporter)
-        selected = select_vocabulary(word_counts, config.vocab, given, split_unknown=config.text.split_unknown)
-        require_words(selected, config.vocab, run.segmented, source)
-        selected.vocabulary.save(run.vocab)
-        save_counts(selected.vocabulary, selected.counts, run.vocab_counts)
-        selected.spelling.save(run.character_counts)
+        job = VocabularyJob(
+            files=run.train_files(),
+            config=config.vocab,
+            output=run.vocab,
+            counts=run.vocab_counts,
+            character_counts=run.character_counts,
+            given=given,
+            source=source,
+            split_unknown=config.text.split_unknown,
+        )
+        with started_engine(context, job.files) as started:
+            selected = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         reporter.note(
             f"vocab: {len(selected.vocabulary):,} rows, covering {selected.coverage:.2%} of the training tokens; the"
             f" training text has {selected.num_distinct_words:,} distinct words."

@@ -1,4 +1,4 @@
-"""Count the words in segmented files: one task per file, then a merge.
+"""Count the words in segmented files: one part per file, then a merge.
 
 Counts are kept in runs: files of words and their counts, sorted so that files of any size can be merged in little
 memory. A line of a run is a word, U+0020, which no word contains, and the count. Words are sorted by their UTF-8 bytes,
@@ -15,9 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from elmo_zh.corpus.text_files import iter_blocks
-from elmo_zh.engine.engine import Engine
-from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder
+from elmo_zh.run.job import Files, Json, Step, Work
 
 # Number of distinct words that are counted in memory, in a few megabytes, before they are written as a run.
 MAX_WORDS = 30_000
@@ -43,67 +41,55 @@ class WordCounts:
         return iter_merged(self.runs)
 
 
-def count_words(files: Sequence[Path], engine: Engine, parts: WorkFolder, reporter: Reporter) -> WordCounts:
-    """Count the words in segmented files, as runs in `parts`; runs that an interrupted command left are reused."""
-    tasks = {f"count-{number:05d}": path.absolute() for number, path in enumerate(files)}
-    if num_counted := parts.num_finished(tasks):
-        reporter.note(f"Resuming: {num_counted:,} of {counted(len(tasks), 'file')} are already counted.")
+def count_words(files: Sequence[Path], work: Work) -> WordCounts:
+    """Count the words in segmented files, as runs in the work folder."""
+    step = Step(name="vocab", compute=_count_file, unit="tokens", size=itemgetter("tokens"))
     num_sentences = num_tokens = 0
-    runs: dict[str, list[str]] = {}
-    with reporter.progress("vocab", unit="tokens") as progress:
-        for name, figures in parts.run(engine, _count_file, tasks):
-            num_sentences += figures["sentences"]
-            num_tokens += figures["tokens"]
-            runs[name] = figures["runs"]
-            progress.update(figures["tokens"])
-    in_order = [parts.path / run for name in tasks for run in runs[name]]
-    return WordCounts(
-        num_sentences=num_sentences, num_tokens=num_tokens, runs=_merge_until_few(in_order, engine, parts)
-    )
+    runs: list[Path] = []
+    for part in work.run(step, [path.absolute() for path in files]):
+        counts = part.value()
+        num_sentences += counts["sentences"]
+        num_tokens += counts["tokens"]
+        runs += [part.file(f"{number}.run") for number in range(counts["runs"])]
+    return WordCounts(num_sentences=num_sentences, num_tokens=num_tokens, runs=_merge_until_few(runs, work))
 
 
-def _count_file(path: Path, writer: PartWriter) -> Figures:
+def _count_file(path: Path, files: Files) -> Json:
     words: Counter[str] = Counter()
-    figures: Figures = {"sentences": 0, "tokens": 0, "runs": []}
+    counts = {"sentences": 0, "tokens": 0, "runs": 0}
 
     def write_words() -> None:
-        suffix = f"{len(figures['runs'])}.run"
-        with writer.file(suffix) as unfinished:
+        with files.file(f"{counts['runs']}.run") as unfinished:
             write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
-        figures["runs"] = list(writer.files)
-        figures["tokens"] += words.total()
+        counts["runs"] += 1
+        counts["tokens"] += words.total()
         words.clear()
 
     for block in iter_blocks(path):
-        figures["sentences"] += block.count("\n")
+        counts["sentences"] += block.count("\n")
         words.update(block.replace("\n", " ").split(" "))
         del words[""]  # between two spaces, and at the end of the block
         if len(words) > MAX_WORDS:
             write_words()
     if words:
         write_words()
-    return figures
+    return counts
 
 
-def _merge_until_few(runs: list[Path], engine: Engine, parts: WorkFolder) -> list[Path]:
+def _merge_until_few(runs: list[Path], work: Work) -> list[Path]:
     """Merge runs repeatedly until they are few enough to be read together."""
     level = 0
     while len(runs) > MAX_MERGED_RUNS:
         batches = [runs[start : start + MAX_MERGED_RUNS] for start in range(0, len(runs), MAX_MERGED_RUNS)]
-        tasks = {
-            f"merge-{level}-{number:05d}": [run.absolute() for run in batch] for number, batch in enumerate(batches)
-        }
-        for _ in parts.run(engine, _merge_runs, tasks):
-            pass
-        runs = [parts.path / f"{name}.run" for name in tasks]
+        step = Step(name=f"merge-{level}", compute=_merge_runs, total=len(batches))
+        runs = [part.file("run") for part in work.run(step, batches)]
         level += 1
     return runs
 
 
-def _merge_runs(runs: list[Path], writer: PartWriter) -> Figures:
-    with writer.file("run") as unfinished:
+def _merge_runs(runs: list[Path], files: Files) -> None:
+    with files.file("run") as unfinished:
         write_run(unfinished, iter_merged(runs))
-    return {}
 
 
 def write_run(path: Path, counted: Iterable[CountedWord]) -> None:

@@ -1,4 +1,4 @@
-"""Select the words that get a row in the vocabulary."""
+"""Count the words of a text, and select those that get a row in the vocabulary."""
 
 import re
 from collections import Counter
@@ -6,13 +6,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
+from typing import Any
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
+from elmo_zh.run.files import file_stamp
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.vocabulary.counting import WordCounts
+from elmo_zh.vocabulary.counting import WordCounts, count_words
 from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
-from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, save_counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,38 @@ class VocabularyCounts:
     def num_absent(self) -> int:
         """Number of words in the vocabulary that do not occur in the training text."""
         return list(self.counts[len(SPECIALS) :]).count(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyJob:
+    """Makes the vocabulary of segmented files and, beside it, the counts of its tokens and the spelling model."""
+
+    files: Sequence[Path]
+    config: VocabConfig
+    output: Path
+    counts: Path
+    character_counts: Path
+    given: Sequence[str] = ()  # words that always get a row
+    source: Path | None = None  # the file that contains them
+    split_unknown: bool = False
+
+    inputs = ()
+    valuable = ()
+    may_replace = staticmethod(Path.is_file)
+
+    def made_from(self) -> dict[str, Any]:
+        """Return what the counts of words depend on; which words get a row may change until the end."""
+        return {"files": list(map(file_stamp, self.files))}
+
+    def make(self, path: Path, work: Work) -> VocabularyCounts:
+        """Count the words, select those that get a row, and write the three files."""
+        word_counts = count_words(self.files, work)
+        selected = select_vocabulary(word_counts, self.config, self.given, split_unknown=self.split_unknown)
+        require_words(selected, self.config, self.files[0].parent, self.source)
+        save_counts(selected.vocabulary, selected.counts, self.counts)
+        selected.spelling.save(self.character_counts)
+        selected.vocabulary.save(path)
+        return selected
 
 
 def select_vocabulary(

@@ -4,11 +4,10 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from contract.command_line import contents_alone
@@ -20,20 +19,17 @@ from elmo_zh import __version__
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine.dask_workers import dask_workers
-from elmo_zh.engine.engine import ThisProcess
+from elmo_zh.engine.engine import Shared
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import ClusterError, CorpusError
-from elmo_zh.id_store.build import ShardTask, encode_shard
-from elmo_zh.run import work_folder
+from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, _compute, _Task
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import Figures, PartWriter, WorkFolder, _Job, _make, _Written
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.vocab import vocab
 from elmo_zh.vocabulary.counting import _count_file
-from elmo_zh.vocabulary.vocabulary import load_vocabulary
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -55,27 +51,16 @@ def die(_task: int) -> int:
     return 0
 
 
-def make_nothing(task: Path, writer: PartWriter) -> Figures:
-    """Take away what says that the part is finished, as a disk would that is not shared."""
-    with writer.file("here") as unfinished:
-        unfinished.touch()
-    writer.files["elsewhere"] = _Written("elsewhere", 0, 7, "sha256:")
-    return {}
-
-
 @dataclass(frozen=True)
 class AtOnce:
-    """A task that two workers run at the same time: each waits for the other before it begins."""
+    """A part that two workers compute at the same time: each waits for the other before it begins."""
 
-    work: Callable[..., Figures]
-    task: Any
     meeting: Path  # where the workers leave their process ids
 
-
-def run_at_once(both: AtOnce, writer: PartWriter) -> Figures:
-    (both.meeting / str(os.getpid())).touch()
-    wait_until(lambda: len(list(both.meeting.iterdir())) == 2, None)
-    return both.work(both.task, writer)
+    def __call__(self, path: Path, files: Files) -> Json:
+        (self.meeting / str(os.getpid())).touch()
+        wait_until(lambda: len(list(self.meeting.iterdir())) == 2, None)
+        return _count_file(path, files)
 
 
 SETTINGS = Config(text=TextConfig(num_workers=1), vocab=VocabConfig(size=1009, min_count=2))
@@ -143,38 +128,22 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     assert len(made[0]) > 7
 
 
-def encoding_of(run: RunDir, number: int) -> ShardTask:
-    return ShardTask(
-        text=run.segmented / f"train-{number:05d}.txt",
-        documents=None,
-        vocabulary=run.vocab,
-        vocabulary_digest=load_vocabulary(run.vocab).digest(),
-        id_dtype="<u2",
-        reads_characters=False,
-        split_unknown=False,
-        character_counts=None,
-    )
-
-
-@pytest.mark.parametrize("work", [_count_file, encode_shard])
-def test_a_task_that_two_workers_run_at_once_or_again(
-    two_workers: Cluster, tmp_path: Path, work: Callable[..., Figures]
-) -> None:
-    run = build_run(tmp_path / "run")
-    vocab(StageContext(run=run, config=SETTINGS, reporter=SilentReporter()))
-    task = encoding_of(run, 0) if work is encode_shard else run.segmented / "train-00000.txt"
-    here, there, meeting = (tmp_path / name for name in ("here", "there", "meeting"))
+def test_a_part_that_two_workers_compute_at_once_or_again(two_workers: Cluster, tmp_path: Path) -> None:
+    path = build_run(tmp_path / "run").segmented / "train-00000.txt"
+    meeting = tmp_path / "meeting"
     meeting.mkdir()
-    expected = dict(WorkFolder(here).run(ThisProcess(), work, {"a": task}))
+    [here] = Work(tmp_path / "here", SilentReporter()).run(Step(name="count", compute=_count_file), [path])
     with dask_workers(two_workers.address) as engine:
-        job = _Job(run_at_once, AtOnce(work, task, meeting), WorkFolder(there), "a")
-        assert [job.seen_figures() for job, _ in engine.run(_make, [job, job])] == [expected["a"]] * 2
-        assert contents_alone(there) == contents_alone(here)
-        (there / "a.json").unlink()
-        assert dict(WorkFolder(there).run(engine, work, {"a": task})) == expected
+        work = Work(tmp_path / "there", SilentReporter(), engine)
+        there = FinishedPart((work.path / "count").absolute(), here.name)
+        task = _Task(Shared(AtOnce(meeting)), path, there)
+        assert len(list(engine.run(_compute, [task, task]))) == 2
+        assert contents_alone(there.folder) == contents_alone(here.folder)
+        there.record.unlink()
+        assert [part.value() for part in work.run(Step(name="count", compute=_count_file), [path])] == [here.value()]
     assert len(list(meeting.iterdir())) == 2
-    assert contents_alone(there) == contents_alone(here)
-    assert len(contents_alone(here)) > 1
+    assert contents_alone(there.folder) == contents_alone(here.folder)
+    assert len(contents_alone(here.folder)) > 1
 
 
 def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster) -> None:
@@ -190,16 +159,6 @@ def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Pat
         told = message_of(ClusterError, lambda: list(engine.run(open_file, [tmp_path / "not there.txt"])))
     assert re.match(r"The Dask worker tcp://[\d.:]+ cannot find ", told)
     assert f" cannot find {tmp_path / 'not there.txt'}. Workers must have access to the same disk, at the same" in told
-
-
-def test_a_worker_whose_files_are_not_seen_here(
-    two_workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(work_folder, "SECONDS_UNTIL_SEEN", 0.5)
-    with dask_workers(two_workers.address) as engine:
-        made = WorkFolder(tmp_path).run(engine, make_nothing, {"one": tmp_path})
-        told = message_of(ClusterError, lambda: list(made))
-    assert told.startswith(f"A worker wrote {tmp_path / 'one.json'}, but this machine cannot see it. Workers must have")
 
 
 def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> None:

@@ -17,17 +17,15 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.contexts.usages import usage_vectors
-from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.files import file_digest
+from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, load_description
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.task_model import _load_head
-from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -72,16 +70,14 @@ def id_store_folder(folder: Path) -> Folder:
     SpellingModel.build({"好": 1}).save(folder / "character_counts.tsv")
     text = write_text(folder / "train-00000.txt", [line for line in LINES if line])
     text.with_suffix(".documents").write_bytes((3).to_bytes(4, "little"))
-    build_id_store(
-        folder / "ids",
-        {"train": [text], "heldout": [text]},
-        folder / "vocab.data",
-        folder / "character_counts.tsv",
-        Lexicon(vocabulary, 11),
-        ThisProcess(),
-        WorkFolder(folder / "ids.parts"),
-        SilentReporter(),
+    job = EncodeJob(
+        files={"train": [text], "heldout": [text]},
+        vocabulary=folder / "vocab.data",
+        character_counts=folder / "character_counts.tsv",
+        num_slots=11,
+        output=folder / "ids",
     )
+    run_job(job, force=False, reporter=SilentReporter())
 
     def read() -> None:
         store = load_id_store(folder / "ids", vocabulary, 11, reads_all=True)

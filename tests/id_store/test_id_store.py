@@ -11,14 +11,13 @@ import pytest
 from messages import message_of
 
 from elmo_zh.corpus.text_files import iter_sentences
-from elmo_zh.engine.engine import Engine, ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import encoded_sentences as sentences_module
-from elmo_zh.id_store.build import build_id_store
+from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, IdStore
 from elmo_zh.id_store.layout import ARRAYS, load_id_store, store_files
+from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -46,23 +45,17 @@ def build_of(
     heldout: Sequence[Path] = (),
     vocabulary: Vocabulary = VOCABULARY,
     num_slots: int | None = None,
-    engine: Engine | None = None,
 ) -> dict[str, int]:
     vocabulary.save(folder / "vocab.data")
     SPELLING.save(folder / "character_counts.tsv")
-    parts = WorkFolder(folder / "ids.parts")
-    counts = build_id_store(
-        folder / "ids",
-        {"train": train, "heldout": heldout},
-        folder / "vocab.data",
-        folder / "character_counts.tsv",
-        Lexicon(vocabulary, num_slots),
-        engine or ThisProcess(),
-        parts,
-        SilentReporter(),
+    job = EncodeJob(
+        files={"train": train, "heldout": heldout},
+        vocabulary=folder / "vocab.data",
+        character_counts=folder / "character_counts.tsv",
+        num_slots=num_slots,
+        output=folder / "ids",
     )
-    parts.remove()
-    return counts
+    return run_job(job, force=False, reporter=SilentReporter()).counts
 
 
 def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:

@@ -228,45 +228,12 @@ def test_settings_are_put_back_when_a_stage_refuses_but_not_when_it_is_interrupt
     assert run.load_config(None, []).train.seed == 11
 
 
-# Parts
-
-
-def leave_part(shop: Workshop, config: Config | None = None, *, expect: bool = False, force: bool = False) -> None:
-    """Have the stage interrupted after a part was made; see whether one of before was there."""
-    parts = shop.run.vocab_parts
-
-    def stop() -> StageResult:
-        assert (parts / "one").exists() == expect
-        (parts / "one").touch()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        shop.do(config, work=stop, force=force)
-
-
-def test_parts_stay_after_an_interruption_and_go_at_the_end(shop: Workshop) -> None:
-    leave_part(shop)
-    leave_part(shop, expect=True)
-    os.utime(shop.text, ns=(7, 7))  # the same content
-    leave_part(shop, expect=True)
-    assert not shop.do().skipped
-    assert not shop.run.vocab_parts.exists()
-    leave_part(shop, force=True)
+def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipped(shop: Workshop) -> None:
+    shop.do()
+    parts = shop.run.path / "vocab.data.parts"
+    parts.mkdir()
     assert shop.do().skipped
-    assert not shop.run.vocab_parts.exists()
-
-
-def test_parts_of_anything_else_are_discarded(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_part(shop)
-    leave_part(shop, of_size(37))
-    leave_part(shop, of_size(37), expect=True)
-    leave_part(shop, of_size(37), force=True)
-    shop.text.write_text("今天 天气 不 好\n", encoding="utf-8")
-    leave_part(shop, of_size(37))
-    monkeypatch.setattr("elmo_zh.run.record.__version__", "0.0.7")
-    leave_part(shop, of_size(37))
-    (shop.run.vocab_parts / "manifest.json").unlink()
-    leave_part(shop, of_size(37))
+    assert not parts.exists()
 
 
 # What has changed

@@ -1,4 +1,4 @@
-"""Reading sources into text shards: what is refused, what is known again, and how the work is cut."""
+"""Reading sources into text shards: what is refused, and how the work is cut."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +9,10 @@ from messages import message_of
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.sources import Stamp, find_sources
-from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.work_folder import Figures, WorkFolder
-from elmo_zh.segmenting.extract import ExtractTask, NumberedSource, cut, extract
+from elmo_zh.run.job import Json, Step, Work
+from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.segmenting.extract import Extract, ExtractTask, NumberedSource, cut
 
 CONFIG = TextConfig()
 
@@ -22,13 +22,17 @@ def numbered(folder: Path) -> list[NumberedSource]:
     return [NumberedSource.of(number, each) for number, each in enumerate(found)]
 
 
-def tasks_of(folder: Path, shard_bytes: int = 100, **changes: str) -> list[ExtractTask]:
-    return list(cut(numbered(folder), replace(CONFIG, **changes), shard_bytes, ThisProcess()))
+def work_in(folder: Path) -> Work:
+    return Work(folder / "parts", SilentReporter())
 
 
-def extracted(task: ExtractTask, folder: Path) -> Figures:
-    ((_, figures),) = WorkFolder(folder / "parts").run(ThisProcess(), extract, {"a": task})
-    return figures
+def tasks_of(folder: Path, shard_bytes: int = 100) -> list[ExtractTask]:
+    return list(cut(numbered(folder), CONFIG, shard_bytes, work_in(folder.parent)))
+
+
+def extracted(task: ExtractTask, folder: Path) -> Json:
+    [part] = work_in(folder).run(Step(name="read", compute=Extract(CONFIG, 9, None)), [task])
+    return part.value()
 
 
 def corpus_of(folder: Path, **texts: str) -> Path:
@@ -41,7 +45,6 @@ def corpus_of(folder: Path, **texts: str) -> Path:
 def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_corpus(tmp_path: Path) -> None:
     folder = corpus_of(tmp_path / "c", a="x" * 30, b="x" * 80, c="x" * 30, d="行\n" * 100, e="x" * 10)
     tasks = tasks_of(folder)
-    assert [task.number for task in tasks] == list(range(len(tasks)))
     assert [
         (
             [each.source.path.stem for each in task.sources],
@@ -66,7 +69,7 @@ def test_a_file_that_has_changed(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("今天天气", encoding="utf-8")
     told = message_of(CorpusError, lambda: extracted(task, tmp_path))
     assert told.startswith(f"{folder / 'a.txt'} changed while it was being read. ")
-    assert not list((tmp_path / "parts").iterdir())
+    assert not [path for path in (tmp_path / "parts").rglob("*") if path.is_file()]
 
 
 def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
@@ -77,7 +80,7 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
         number=0, source=find_sources([str(path)]).sources[0], stamp=Stamp(num_bytes=0, modified_ns=0)
     )
     source = replace(source, stamp=Stamp.of(source.source))
-    task = ExtractTask(number=0, sources=(source,), byte_range=None, config=CONFIG, shard_bytes=9, rule=None)
+    task = ExtractTask(sources=(source,))
     with pytest.raises(CorpusError, match="XML, but not a MediaWiki dump") as caught:
         extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)

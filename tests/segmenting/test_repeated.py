@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.engine.engine import ThisProcess
-from elmo_zh.run.work_folder import PartWriter, WorkFolder
+from elmo_zh.run.job import Files, FinishedPart, Work
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.segmenting import duplicates as module
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, find_repeated, key_rule
 from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
@@ -18,7 +18,7 @@ from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
 def write_shards(folder: Path, texts: list[list[str]], config: TextConfig) -> list[TextShard]:
     shards = []
     for number, lines in enumerate(texts):
-        with TextShardWriter(PartWriter(folder, f"{number:05d}"), 10**6, key_rule(config)) as writer:
+        with TextShardWriter(Files(FinishedPart(folder, f"{number:05d}")), 10**6, key_rule(config)) as writer:
             writer.start_document(0)
             for line in lines:
                 writer.write(line)
@@ -71,7 +71,7 @@ def test_repeated_lines_are_those_of_a_dictionary(
     shards = write_shards(folder, texts, config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BUCKET_KEYS", bucket_keys)
-        found = find_repeated(shards, config, WorkFolder(folder / "parts"), ThisProcess())
+        found = find_repeated(shards, config, Work(folder / "parts", SilentReporter()))
     if found is None:
         assert (drop_duplicates, copies) == (False, 0)
     else:
@@ -81,7 +81,7 @@ def test_repeated_lines_are_those_of_a_dictionary(
 def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
     config = TextConfig(duplicate_min_characters=2)
     shards = write_shards(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
-    found = find_repeated(shards, config, WorkFolder(tmp_path / "parts"), ThisProcess())
+    found = find_repeated(shards, config, Work(tmp_path / "parts", SilentReporter()))
     assert found is not None
     assert [found.in_shard(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]
 
@@ -105,7 +105,7 @@ def test_lines_sources_and_documents(
     tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], shard_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
-    with TextShardWriter(PartWriter(folder, "a"), shard_bytes, None) as writer:
+    with TextShardWriter(Files(FinishedPart(folder, "a")), shard_bytes, None) as writer:
         for source, continues, lines in documents:
             writer.start_document(source, continues=continues)
             for line in lines:

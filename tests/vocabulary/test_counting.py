@@ -12,10 +12,9 @@ from messages import message_of
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.corpus.text_files import iter_sentences
-from elmo_zh.engine.engine import Engine, ThisProcess, worker_processes
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary import counting
 from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, iter_run, write_run
 from elmo_zh.vocabulary.selection import select_vocabulary
@@ -104,7 +103,7 @@ def test_the_files_are_those_of_a_plain_counter(
         patch.setattr(counting, "MAX_WORDS", most_words)
         patch.setattr(counting, "MAX_MERGED_RUNS", 2)
         patch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 5)
-        counted = count_words(paths, ThisProcess(), WorkFolder(folder / "parts"), SilentReporter())
+        counted = count_words(paths, Work(folder / "parts", SilentReporter()))
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
 
 
@@ -112,28 +111,12 @@ def numerals(first: int, last: int) -> str:
     return "".join(f"好 {number} {number % 7}\n" for number in range(first, last))
 
 
-def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
-    config = VocabConfig(size=101, min_count=2)
-    paths = write_texts(tmp_path, [numerals(500 * k, 500 * k + 700) for k in range(37)])
-    found = [written(tmp_path, count(paths, ThisProcess(), tmp_path / "one"), config, [])]
-    with worker_processes(2) as engine:
-        found.append(written(tmp_path, count(paths, engine, tmp_path / "two"), config, []))
-    assert found[0] == found[1] == oracle(tmp_path, paths, config, [])
-    names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
-    assert names[0] == names[1]
-    assert "merge-0-00002.run" in names[0]
-
-
-def count(paths: Sequence[Path], engine: Engine, parts: Path) -> WordCounts:
-    return count_words(paths, engine, WorkFolder(parts), SilentReporter())
-
-
 def test_memory_holds_no_more_different_words_than_it_is_meant_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "MAX_WORDS", 100)
     monkeypatch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 1000)
-    counted = count(write_texts(tmp_path, [numerals(0, 1700)]), ThisProcess(), tmp_path / "parts")
+    counted = count_words(write_texts(tmp_path, [numerals(0, 1700)]), Work(tmp_path / "parts", SilentReporter()))
     sizes = [len(list(iter_run(run))) for run in counted.runs]
     assert len(sizes) > 7
     assert max(sizes) < 200  # MAX_WORDS plus what one more block may add
@@ -153,5 +136,5 @@ def test_runs_byte_by_byte(tmp_path: Path) -> None:
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "train-00000.txt"
     path.write_bytes("好 天\n好 ".encode() + b"\xff\n")
-    told = message_of(CorpusError, lambda: count([path], ThisProcess(), tmp_path / "parts"))
+    told = message_of(CorpusError, lambda: count_words([path], Work(tmp_path / "parts", SilentReporter())))
     assert told.startswith(f"{path}: line 2, byte 12 (0xff) is not UTF-8.")

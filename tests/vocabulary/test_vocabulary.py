@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import VocabConfig
-from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
@@ -43,7 +42,7 @@ def segmented(folder: Path, *files: list[str]) -> list[Path]:
 
 def build(paths: list[Path], given: Sequence[str] = (), **settings: int | str) -> VocabularyCounts:
     with TemporaryDirectory() as parts:
-        counted = count_words(paths, ThisProcess(), WorkFolder(Path(parts)), SilentReporter())
+        counted = count_words(paths, Work(Path(parts), SilentReporter()))
         return select_vocabulary(counted, VocabConfig(**settings), given)  # type: ignore[arg-type]
 
 

@@ -14,10 +14,9 @@ import torch
 from messages import message_of
 
 from elmo_zh.config import VocabConfig, Word2vecConfig
-from elmo_zh.engine.engine import ThisProcess
 from elmo_zh.errors import RunError
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
@@ -44,7 +43,7 @@ with_each_implementation = pytest.mark.parametrize(
 def segmented(folder: Path) -> tuple[list[Path], VocabularyCounts]:
     path = folder / "train-00000.txt"
     path.write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8", newline="\n")
-    counted = count_words([path], ThisProcess(), WorkFolder(folder / "parts"), SilentReporter())
+    counted = count_words([path], Work(folder / "parts", SilentReporter()))
     return [path], select_vocabulary(counted, VocabConfig(size=0, min_count=2))
 
 
