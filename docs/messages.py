@@ -53,7 +53,7 @@ WORDS = (
     *("_TIME_UNITS", "_BASELINES", "MAJORITY", "THIS_CONFIG", "_LEFT"),
 )
 # Words that no text of the code is: types of click, parts of labelled data, reasons of the system, and the names of
-# counts in stage records, which `inspect` shows.
+# counts in stage records, which `info` shows.
 TERMS = (
     *("integer", "integer range", "float", "float range", "all", "train part", "dev part", "test part"),
     *(os.strerror(getattr(errno, name)) for name in ("ENOENT", "EACCES", "EPERM", "EFBIG", "EISDIR", "ENOTDIR")),

@@ -146,14 +146,14 @@ def test_a_pipe_as_in_the_page_on_embedding(folder: Path) -> None:
 
 
 def test_the_stages_of_the_page_on_training(folder: Path, sample_run: SampleRun) -> None:
-    """On a finished run with its corpus each finds nothing to do; `evaluate` and `inspect` show what there is."""
+    """On a finished run with its corpus each finds nothing to do; `evaluate` and `info` show what there is."""
     shutil.copytree(sample_run.path, folder / "runs" / "mine")
     (folder / "my-texts").symlink_to(sample_run.corpus)
     commands = console_commands(DOCS / "training.md", *STAGES)
     assert [words[0] for words in commands] == list(STAGES)
     for words in commands:
         assert f"{words[0]}: nothing has changed, skipped." in answer_to(words).stderr
-    measure, show = (console_commands(DOCS / "training.md", name) for name in ("evaluate", "inspect"))
+    measure, show = (console_commands(DOCS / "training.md", name) for name in ("evaluate", "info"))
     assert answer_to(*measure).stdout.startswith("perplexity ")
     assert answer_to(*show).stdout
 

@@ -17,6 +17,7 @@ from elmo_zh.invocation import command, path_from_here, program, starter_line, t
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import KINDS, kind_of
 
 DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.
@@ -24,11 +25,6 @@ STARTER = "starter"
 _STARTER_PACKAGE = "elmo_zh_starter"
 # No bundle.json comes near this size.
 _LARGEST_INFO_BYTES = 2**24
-# Other folders that elmo-zh makes: the file that identifies each, its description, and the command that reads it.
-_OTHER_FOLDERS = (
-    ("task.json", "a trained task", ("task", "predict", "FILE", "--task")),
-    ("index.json", "an index", ("senses", "WORD", "--index")),
-)
 
 
 def find_bundle(model: str | os.PathLike[str]) -> Path:
@@ -136,9 +132,8 @@ def explain_no_bundle(path: Path) -> str:
     if BundleLayout(path).options.is_file():
         advice = command("convert", path, "--output", "DIR")
         return f"{path} has options.json, but no bundle.json. To convert another program's model: {advice}"
-    for name, what, reader in _OTHER_FOLDERS:
-        if (path / name).is_file():
-            return f"{path} is {what}, not a model bundle. Use it with: {command(*reader, path)}"
+    if kind := KINDS.get(kind_of(path)):
+        return f"{path} is {kind.what}, not a model bundle. Show it with: {command('info', path)}"
     return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
 
 

@@ -14,15 +14,16 @@ import click
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
 from elmo_zh.cli.console import MARK, one_line
-from elmo_zh.cli.corpora import inspect, plan, runs
+from elmo_zh.cli.convert import convert
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
 from elmo_zh.cli.embed import embed
 from elmo_zh.cli.explore import explore
 from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index, neighbours
-from elmo_zh.cli.models import convert, info, selftest
+from elmo_zh.cli.info import info
 from elmo_zh.cli.options import SettingsGroup
+from elmo_zh.cli.plan import plan
 from elmo_zh.cli.score import evaluate, score
 from elmo_zh.cli.senses import senses
 from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
@@ -78,7 +79,7 @@ SECTIONS = {
         drift,
         explore,
     ),
-    "Inspect": (runs, inspect, info, selftest),
+    "Inspect": (info,),
 }
 
 

@@ -98,10 +98,10 @@ def index_or_own(common: Common, given: Path | None) -> Path:
 def own_index_path(model: Path | None = None) -> Path | None:
     """Return the folder of the index that `explore` made from a model's own text, or None."""
     from elmo_zh.bundle.layout import BundleLayout
-    from elmo_zh.contexts.index_files import is_index
     from elmo_zh.errors import BundleError
     from elmo_zh.explore.own_index import Subject
     from elmo_zh.run.files import file_digest
+    from elmo_zh.run.mark import kind_of
 
     try:
         subject = Subject.find(model)
@@ -111,7 +111,7 @@ def own_index_path(model: Path | None = None) -> Path | None:
         return None  # without any model nothing has been made
     info = BundleLayout(subject.model).info
     path = subject.index(file_digest(info)) if info.is_file() else None
-    return path if path and is_index(path) else None
+    return path if path and kind_of(path) == "index" else None
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":

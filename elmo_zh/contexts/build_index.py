@@ -23,7 +23,7 @@ from elmo_zh.contexts.index_content import (
     write_index_text,
     write_vectors,
 )
-from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout, is_index
+from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout
 from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_words
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
@@ -35,6 +35,7 @@ from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.run.arrays import save_npy
 from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_json
 from elmo_zh.run.job import Files, Step, Work, run_job
+from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
 from elmo_zh.text.sentences import LONGEST_SENTENCE
 from elmo_zh.text.windows import WINDOW_ITEMS
@@ -89,8 +90,8 @@ class IndexJob:
         return [*(text.source.path for text in self.texts), self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
-        """Return whether a path is an index."""
-        return is_index(path)
+        """Return whether a path is an index without other files."""
+        return written_as("index")(path)
 
     @cached_property
     def _read_from(self) -> list[tuple[Stamp, str]]:
@@ -135,6 +136,8 @@ class IndexJob:
         files = layout.files(layers) + [layout.user_dictionary] * layout.user_dictionary.exists()
         sizes = {file.name: file.stat().st_size for file in files}
         write_json(layout.info, {**info, "bytes": sizes, "digests": {file.name: file_digest(file) for file in files}})
+        texts = {text["name"]: text["digest"] for text in info["texts"]}
+        write_mark(path, "index", INDEX_FORMAT, {"model": info["model"]["model_digest"], "texts": texts})
         return IndexReport(
             path=self.output,
             counts=info["counts"],

@@ -16,6 +16,7 @@ from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import ConfigError, OutputError
 from elmo_zh.invocation import command, program
 from elmo_zh.run.files import file_digest, read_json
+from elmo_zh.run.mark import require_unchanged
 
 # Bump it when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 3
@@ -136,12 +137,6 @@ class IndexLayout:
         }
 
 
-def is_index(folder: Path) -> bool:
-    """Return whether a folder contains the files of an index."""
-    layout = IndexLayout(folder)
-    return layout.info.is_file() and layout.occurrences.is_file()
-
-
 def load_info(folder: Path) -> dict[str, Any]:
     """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
     path = IndexLayout(folder).info
@@ -150,6 +145,7 @@ def load_info(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         problem = f"is not an index: {path.name} is missing" if folder.is_dir() else "does not exist"
         raise OutputError(f"{folder} {problem}. Create an index with: {program()} index TEXT --output INDEX")
+    require_unchanged(path, "Rebuild the index.")
     try:
         info = read_json(path)
         number = info["format"]

@@ -2,7 +2,6 @@
 
 import glob
 import os
-import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -18,6 +17,7 @@ from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
+from elmo_zh.run.mark import kind_of
 from elmo_zh.run.reporter import Reporter, counted, first_ten
 
 STANDARD_INPUT = "standard input"
@@ -217,50 +217,22 @@ def _files_inside(folder: Path, outside: Path | None) -> _Found:
 def _kind_of(found: _Found, path: Path) -> set[Path]:
     if not is_corpus_name(path.name):
         return found.others
-    return found.outputs if _is_own_file(path) else found.texts
+    # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
+    is_output = path.name.endswith(_SUFFIXES) and any(
+        is_corpus_name(text.name) and text.is_file() for text in _without_suffixes(path)
+    )
+    return found.outputs if is_output else found.texts
 
 
-# Names that occur together only in a folder that elmo-zh has written.
-_FOLDERS = (
-    {"config.toml", "stages"},  # a run
-    {"options.json", "bundle.json"},
-    {"options.json", "vocab.txt"},  # a model in the layout of another program
-    {"index.json", "occurrences.npy"},
-    {"task.json", "head.safetensors"},
-    {"task.json", "linear.safetensors"},
-    {"comparison.json", "comparison.md"},
-    {"probe.json", "probe.md"},
-    {"info.json", "vectors.npy"},
-)
-# How our own outputs begin if their suffix is a text's: rows of `score`; of `task predict`; of `senses` and
-# `drift`; of `concordance`, `frequencies`, `collocates` and `keywords`; the page of `explore`.
-_SUFFIXES, _HEAD_BYTES = (".tsv", ".csv", ".jsonl", ".html"), 65_536
-_HEADS = re.compile(
-    rb"(file\t)?line\t(tokens\tunknown|place\tstart\tend)\t"
-    rb'|\{("file": "[^\n]*", )?"line": \d+, "(tokens|place)": '
-    rb"|(label\tprobability\ttext|line\tstart\tend\tlabel\t(probability\t)?text)"
-    rb'|\{"text1?": "[^\n]*", ("label": "[^\n]*", "probabilities": \{|"units": \[[^\n]*, "offsets": \[\[)'
-    rb"|occurrence\tusage\tcosine\t|word\told\tnew\told_count\t"
-    rb"|(\xef\xbb\xbf)?(number[\t,]source[\t,]line[\t,]start|name[\t,]part[\t,]count)[\t,]"
-    rb"|(\xef\xbb\xbf)?word[\t,](together[\t,]count|count[\t,]other_count)[\t,]"
-    rb'|\{"(number": \d+, "source|name": "[^\n]*", "part|word": "[^\n]*", "(together|count": \d+, "other_count))": '
-    rb"|<!DOCTYPE html>.{,4096}<title>elmo-zh explore</title>",
-    re.DOTALL,
-)
+# Suffixes of texts that the outputs of commands have too.
+_SUFFIXES = (".tsv", ".csv", ".jsonl", ".html")
 
 
 def _is_own_folder(path: Path, names: Collection[str]) -> bool:
     """Return whether a folder with these files and folders is a run, a model, an index or another output."""
     if path.name.endswith(UNFINISHED) or (path.name.endswith(PARTS) and "manifest.json" in names):
         return True
-    return any(marks.issubset(names) for marks in _FOLDERS)
-
-
-def _is_own_file(path: Path) -> bool:
-    if not path.name.endswith(_SUFFIXES):
-        return False
-    with path.open("rb") as file:
-        return _HEADS.match(file.read(_HEAD_BYTES)) is not None
+    return kind_of(path) != ""
 
 
 def _raise(error: OSError) -> None:

@@ -12,7 +12,7 @@ from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexLayout, is_index
+from elmo_zh.contexts.index_files import IndexLayout
 from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.names import shown
@@ -24,6 +24,7 @@ from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.job import run_job
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import kind_of
 from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted, format_bytes
 from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary
@@ -151,7 +152,7 @@ def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
 
 def _require_own(path: Path, subject: Subject) -> None:
     """Raise OutputError if there is an index that `explore` did not build and therefore must not replace."""
-    if not is_index(path):
+    if kind_of(path) != "index":
         return
     try:
         info = read_json(IndexLayout(path).info)
@@ -179,7 +180,7 @@ def _build(
         made_by=_MAKER,
     )
     job = IndexJob(embedder=embedder, texts=text.inputs(), output=place, settings=settings)
-    report = run_job(job, force=force, replace=is_index(place), reporter=reporter)
+    report = run_job(job, force=force, replace=kind_of(place) == "index", reporter=reporter)
     counts = report.counts
     reporter.note(
         f"Built the index {report.path}: {counted(counts['occurrences'], 'occurrence')} of"

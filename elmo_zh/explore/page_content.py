@@ -32,6 +32,7 @@ from elmo_zh.explore.points import (
 )
 from elmo_zh.run.files import UNFINISHED, file_digest
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import CACHE
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.work_folder import WorkFolder
 
@@ -169,7 +170,7 @@ def _folder(
     digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
     if not os.access(index.path, os.W_OK):
         return None
-    folder = WorkFolder(index.path / "pages" / digits)
+    folder = WorkFolder(index.path / CACHE / digits)
     for left in folder.path.glob(f"*{UNFINISHED}"):  # left by a command that was killed
         left.unlink(missing_ok=True)
     return folder

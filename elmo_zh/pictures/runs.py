@@ -1,4 +1,4 @@
-"""Draw the pictures of runs: training.png, with loss and perplexity against tokens, and coverage.png."""
+"""Draw the picture of a run, training.png, with loss and perplexity against tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elmo_zh.pictures.canvas import (
     BASELINE_COLOUR,
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 _SMOOTHED_FRACTION = 0.05
 # The perplexity of a model that has diverged is not drawn: axes cannot reach to infinity.
 _MOST_PERPLEXITY = 1e100
-# The curve is labelled at these numbers of words, unless its end or the vocabulary's line is within these factors.
-_MARKED = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-_NEAR_ABOVE, _NEAR_BELOW = 1.5, 8
 
 
 def training_figure(
@@ -88,48 +84,3 @@ def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
     axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8)
     text = in_language(f"loss {smooth[-1]:.2f}\n(smoothed)")
     label_ends(axes, [EndLabel(text=text, height=float(smooth[-1]), colour=DATA_COLOUR)])
-
-
-def coverage_figure(
-    covered: NDArray[np.float64], vocabulary: tuple[int, float] | None, title: str, details: Sequence[str]
-) -> Figure:
-    """Draw how much of a text its 0, 1, 2, ... most frequent words cover, marking the vocabulary."""
-    from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
-
-    figure, (axes,) = new_axes(9, 5.5)
-    most = len(covered) - 1
-    axes.plot(range(1, most + 1), covered[1:], color=DATA_COLOUR, linewidth=1.8)
-    axes.set(xscale="log", xlim=(1, max(2, most, vocabulary[0] if vocabulary else 0)), ylim=(0, 1))
-    axes.set(xlabel=in_language("most frequent words"), ylabel=in_language("share of the training tokens covered"))
-    axes.xaxis.set_major_locator(LogLocator(10, numticks=10))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    _mark_sizes(axes, covered, vocabulary[0] if vocabulary else most)
-    if vocabulary:
-        _mark_vocabulary(axes, *vocabulary, is_right=vocabulary[0] > most**0.5)
-    text = f"{most:,} words\n{covered[most]:.1%}"
-    label_ends(axes, [EndLabel(text=text, height=float(covered[most]), colour=DATA_COLOUR)])
-    add_title(figure, title, details)
-    return figure
-
-
-def _mark_sizes(axes: Axes, covered: NDArray[np.float64], line: int) -> None:
-    shown = (words for words in _MARKED if not words / _NEAR_BELOW < line < words * _NEAR_ABOVE)
-    for words in (words for words in shown if words * _NEAR_ABOVE < len(covered)):
-        axes.plot([words], [covered[words]], "o", color=DATA_COLOUR, markersize=4)
-        style: dict[str, Any] = {"ha": "right", "fontsize": 9, "color": DATA_COLOUR}
-        axes.annotate(
-            f"{covered[words]:.1%}", xy=(words, covered[words]), xytext=(-6, 4), textcoords="offset points", **style
-        )
-
-
-def _mark_vocabulary(axes: Axes, num_words: int, coverage: float, *, is_right: bool) -> None:
-    """Draw a line at the vocabulary's size, labelled at the bottom, where the curve is far away."""
-    colour = BASELINE_COLOUR
-    axes.axvline(num_words, linestyle="--", linewidth=1.2, color=colour, clip_on=False)
-    axes.plot([num_words], [coverage], "o", color=colour, markersize=6, clip_on=False)
-    style: dict[str, Any] = {"va": "bottom", "fontsize": 9, "color": colour}
-    place: dict[str, Any] = {"xytext": (-8, 0), "ha": "right"} if is_right else {"xytext": (8, 0), "ha": "left"}
-    text = f"vocabulary: {num_words:,} words,\n{coverage:.1%} of the tokens"
-    axes.annotate(text, xy=(num_words, 0.03), textcoords="offset points", **place, **style)

@@ -81,6 +81,13 @@ def require_replaceable_kind(path: Path) -> None:
         raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
 
 
+def require_files(folder: Path) -> None:
+    """Raise OutputError if a folder contains a pipe, a device or a socket: opening it could wait forever."""
+    for path in folder.rglob("*"):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Delete it.")
+
+
 def folder_bytes(path: Path) -> int:
     """Return the size in bytes of a file, or of all files in a folder, not counting links; 0 if it does not exist."""
     files = [path] if path.is_file() else path.rglob("*")
@@ -216,6 +223,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8 or is nested too deeply."""
+    if path.exists() and not path.is_file():
+        raise ValueError("it is not a regular file")  # a pipe would be waited for
     return parse_json(path.read_text(encoding="utf-8"))
 
 
@@ -318,6 +327,8 @@ def is_locked(path: Path) -> bool:
     """Return whether a process currently holds a lock file."""
     import fcntl
 
+    if not path.is_file():
+        return False
     try:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -9,14 +9,22 @@ from elmo_zh.errors import RunError
 from elmo_zh.invocation import program, train_command
 from elmo_zh.run.files import UNFINISHED
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import MARK
 
 # Where runs are, by default.
 RUNS = Path("runs")
-# Files and folders that only a run has at its top level; a copy of a run may have only some of them.
-_MARKS = (
-    "config.toml", "stages", "plan.json", "fetched.unfinished", "segmented", "segmented.parts", "vocab.data",
-    "vocab.counts", "word2vec.txt", "ids", "checkpoints",
-)  # fmt: skip
+# Files and folders that only a run has; a copy of a run, or one of an earlier version, may have only some of them.
+_FILES = {
+    MARK,
+    "config.toml",
+    "stages",
+    "segmented",
+    "vocab.data",
+    "vocab.counts",
+    "word2vec.txt",
+    "ids",
+    "checkpoints",
+}
 # A link to the run whose model is used by default.
 LATEST = RUNS / "latest"
 
@@ -72,9 +80,7 @@ def _new_run(path: Path) -> Path:
 def _other_content(path: Path) -> str:
     """Return the name of a visible file in a folder that is not a run; "" for a run, or if there is no such file."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
-    # A run whose first command was killed may hold only config.toml.unfinished.
-    marks = {*names, *(name.removesuffix(UNFINISHED) for name in names)}
-    return names[0] if names and not marks.intersection(_MARKS) else ""
+    return names[0] if names and _FILES.isdisjoint(name.removesuffix(UNFINISHED) for name in names) else ""
 
 
 def explain_no_run(path: Path) -> str:

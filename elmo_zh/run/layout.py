@@ -6,7 +6,11 @@ from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.errors import ElmoZhError, FullDiskError
-from elmo_zh.run.files import atomic_path, locked
+from elmo_zh.run.files import atomic_path, locked, require_files
+from elmo_zh.run.mark import MARK, write_mark
+
+# Bump it when a program that knows the old number would misread a run.
+RUN_FORMAT = 1
 
 
 def documents_beside(segmented: Path) -> Path:
@@ -29,12 +33,10 @@ class RunDir:
         self.segmented = path / "segmented"
         self.corpus_report = path / "corpus_report.md"
         self.user_dictionary = path / "user_dictionary.txt"
-        # Vocabulary: one token a line; token TAB count in the same order; the spelling model, character TAB count; how
-        # much of the text the most frequent words cover.
+        # Vocabulary: one token a line; token TAB count in the same order; the spelling model, character TAB count.
         self.vocab = path / "vocab.data"
         self.vocab_counts = path / "vocab.counts"
         self.character_counts = path / "character_counts.tsv"
-        self.coverage_picture = path / "coverage.png"
         self.word2vec = path / "word2vec.txt"  # initial token embeddings, in word2vec's text format
         self.ids = path / "ids"  # the token id store
         # Training: checkpoints; the weights that it started from, if it started from a bundle; figures, one JSON object
@@ -110,11 +112,17 @@ class RunDir:
             f"{self.path} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
         )
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        require_files(self.path)
+        is_new = create and not (self.path / MARK).exists()
         try:
             with locked(self.lock, refusal):
+                if is_new:
+                    write_mark(self.path, "run", RUN_FORMAT, {})
                 yield
         finally:
             # A misspelt corpus must leave no run behind; `rmdir` removes only empty folders.
             with suppress(OSError):
+                if is_new and [path.name for path in self.path.iterdir()] == [MARK]:
+                    (self.path / MARK).unlink()
                 for path in created:
                     path.rmdir()

@@ -25,6 +25,7 @@ from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import translate
 from elmo_zh.run.files import claimed_output, remove
 from elmo_zh.run.job import Work
+from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks import linear
@@ -32,7 +33,6 @@ from elmo_zh.tasks.comparison import (
     ANCESTOR,
     BOTH,
     CRF,
-    DATA,
     ELMO,
     FEW_EXAMPLES,
     LINEAR_ELMO,
@@ -92,7 +92,7 @@ def compare_task(
     files = find_files(job.fit.files, reporter)
     read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
     work = WorkFolder.of(output)
-    with claimed_output(output, read, is_comparison, force=force):
+    with claimed_output(output, read, written_as("comparison"), force=force):
         check_head(job.fit.settings, _INPUTS[BOTH])
         ancestor = _find_ancestor(job, embedder, reporter)
         job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
@@ -117,11 +117,6 @@ def compare_task(
         comparison.write(output)
         work.remove()
     return comparison
-
-
-def is_comparison(path: Path) -> bool:
-    """Return whether a folder was written by `compare_task`."""
-    return (path / DATA).is_file()
 
 
 def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Dataset]:

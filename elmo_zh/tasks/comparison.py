@@ -11,6 +11,7 @@ import numpy as np
 from elmo_zh.pictures.canvas import save_picture
 from elmo_zh.pictures.tasks import learning_figure
 from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.mark import write_mark
 from elmo_zh.run.reporter import counted
 from elmo_zh.run.tables import table
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
@@ -321,6 +322,7 @@ class Comparison:
             figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
             save_picture(figure, unfinished / "curves.png")
             write_json(unfinished / DATA, self.to_json())
+            write_mark(unfinished, "comparison", 1, {"model": self.facts["model"]})
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:
         return {

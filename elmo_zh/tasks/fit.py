@@ -20,6 +20,7 @@ from elmo_zh.errors import OptionError
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
+from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset
@@ -27,7 +28,7 @@ from elmo_zh.tasks.mixture import save_members
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import confusable_labels, confusion_matrix
-from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task
+from elmo_zh.tasks.task_description import TaskDescription, TaskLayout
 from elmo_zh.tasks.train_head import TrainedHead
 from elmo_zh.version import __version__
 
@@ -53,7 +54,7 @@ def fit_task(
     files = find_files(job.files, reporter)
     work = WorkFolder.of(output)
     inputs = [*files.paths().values(), embedder.bundle.path]
-    with claimed_output(output, inputs, is_trained_task, force=force):
+    with claimed_output(output, inputs, written_as("task"), force=force):
         dataset = load_dataset(files, job.reading, reporter)
         fine_tunes = job.training.bilm_learning_rate is not None
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter, fine_tunes=fine_tunes))

@@ -20,6 +20,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import atomic_path, claimed_output, write_json
 from elmo_zh.run.job import Work
+from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.run.work_folder import WorkFolder
@@ -100,11 +101,7 @@ class ProbeReport:
             lines = [f"# {output.name}", "", *self.lines(), ""]
             (unfinished / "probe.md").write_text("\n".join(lines), encoding="utf-8")
             write_json(unfinished / DATA, self.to_json())
-
-
-def is_probe(path: Path) -> bool:
-    """Return whether a folder was written by a probe."""
-    return (path / DATA).is_file()
+            write_mark(unfinished, "probe", 1, {"model": self.facts["model"]})
 
 
 def probe_tags(
@@ -140,7 +137,7 @@ def probe_tags(
 def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
     """Reserve the output of a probe, and yield a work folder that is removed when the probe is done."""
     work = WorkFolder.of(output)
-    with claimed_output(output, inputs, is_probe, force=force):
+    with claimed_output(output, inputs, written_as("probe"), force=force):
         yield work
         work.remove()
 

@@ -9,8 +9,9 @@ from typing import Any
 from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.fields import problems_of_fields
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
-from elmo_zh.errors import RunError
+from elmo_zh.errors import OutputError, RunError
 from elmo_zh.run.files import file_digest, read_json, write_json
+from elmo_zh.run.mark import require_unchanged, write_mark
 from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.mixture import MEMBERS, NETWORK
 from elmo_zh.version import __version__
@@ -78,16 +79,12 @@ class TaskDescription:
         return tuple(self.training.get("columns", ()))
 
     def save(self, layout: TaskLayout) -> None:
-        """Write task.json, including the digests of existing weights."""
+        """Write task.json, including the digests of existing weights, and the mark of the complete folder."""
         files = [path for path in (layout.head, layout.linear) if path.is_file()]
         own = {**asdict(self), "digests": {path.name: file_digest(path) for path in files}}
         number = MIXTURE_FORMAT if self.members else TASK_FORMAT
         write_json(layout.description, {"format": number, "elmo_zh": __version__, **own})
-
-
-def is_trained_task(path: Path) -> bool:
-    """Return whether a folder contains a trained task."""
-    return TaskLayout(path).description.is_file()
+        write_mark(layout.path, "task", number, {"model": self.model.get("digest")})
 
 
 def load_description(layout: TaskLayout) -> TaskDescription:
@@ -96,6 +93,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
     if not path.is_file():
         raise RunError(f"{layout.path} has no trained task (task.json is missing). Train one with: elmo-zh task fit")
     try:
+        require_unchanged(path, "Copy the folder again, or train the task again with: elmo-zh task fit")
         found = read_json(path)
         if found["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
             raise RunError(
@@ -110,6 +108,8 @@ def load_description(layout: TaskLayout) -> TaskDescription:
         description = TaskDescription(**values)
         _require_types(description)
         return description
+    except OutputError as error:
+        raise RunError(*error.messages) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path} is damaged ({error!r:.80}). Train the task again with: elmo-zh task fit") from None
 

@@ -20,10 +20,11 @@ from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
+from elmo_zh.run.mark import written_as
 from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
 from elmo_zh.tasks.mixture import NETWORK, LinearMember, load_members, mix, network_logs, save_members
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPrediction, class_prediction, tag_prediction
-from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, is_trained_task, load_description
+from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, load_description
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vector_cache import VectorCache
@@ -118,7 +119,7 @@ class TaskModel:
         own = self.embedder.bundle.path
         names = ("path", "force=True")
         with (
-            claimed_output(output, [own], is_trained_task, force=force, names=names),
+            claimed_output(output, [own], written_as("task"), force=force, names=names),
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()

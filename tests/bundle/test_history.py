@@ -79,13 +79,10 @@ def test_a_damaged_history(tmp_path: Path, content: str) -> None:
     assert told.endswith("). Export the bundle again, or remove this file.")
 
 
-@pytest.mark.parametrize("command", ["embed", "evaluate", "selftest"])
+@pytest.mark.parametrize("command", ["embed", "evaluate"])
 def test_commands_say_which_model_they_use(sample_run: SampleRun, command: str) -> None:
     shutil.copyfile(sample_run.heldout, "file.txt")
-    arguments = (
-        ["file.txt", "--segmented", "--model", sample_run.model] if command != "selftest" else [sample_run.model]
-    )
-    answer = elmo_zh(command, *arguments, "--json")
+    answer = elmo_zh(command, "file.txt", "--segmented", "--model", sample_run.model, "--json")
     bundle = load_bundle(sample_run.model)
     assert answer.stderr.splitlines()[0] == model_line(bundle)
     found = answer.result()["model"]

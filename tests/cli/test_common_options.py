@@ -18,7 +18,7 @@ from elmo_zh.config import Config
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 # These overwrite nothing.
-READERS = ("plan", "inspect", "runs", "info", "selftest", "evaluate", "substitutes", "neighbours", "task score")
+READERS = ("plan", "info", "evaluate", "substitutes", "neighbours", "task score")
 SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
@@ -57,10 +57,7 @@ keywords: {heldout} --where {where} --against-where {where}
 words: {heldout}
 convert: {model} --output {new}
 info: {model}
-selftest: {model}
 plan: {corpus} --run {run} --no-training
-inspect: {run}
-runs: {run}/..
 """
 FINISHED = dict(line.split(": ") for line in FINISHED_TABLE.strip().split("\n"))
 

@@ -105,5 +105,5 @@ def test_exports_and_conversions_lead_to_embed(sample_run: SampleRun) -> None:
 
 
 def test_an_option_that_is_an_argument_here() -> None:
-    answer = elmo_zh("inspect", "--run", "runs/mine")
-    assert answer.errors == ["Error: No such option '--run'. RUN is an argument: give it without --."]
+    answer = elmo_zh("info", "--path", "runs/mine")
+    assert answer.errors == ["Error: No such option '--path'. PATH is an argument: give it without --."]

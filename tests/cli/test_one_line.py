@@ -20,7 +20,7 @@ def test_what_is_escaped() -> None:
 
 
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize("command", [("info",), ("inspect",), ("plan",)])
+@pytest.mark.parametrize("command", [("info",), ("plan",)])
 def test_a_name_with_a_line_feed(command: tuple[str, ...]) -> None:
     assert "a\\nb" in elmo_zh(*command, "a\nb").only_error()
 

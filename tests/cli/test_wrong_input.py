@@ -120,10 +120,10 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
 # The run
 
 
-@pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export", "inspect"])
+@pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export"])
 def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
     begin = "Begin a run with: elmo-zh pipeline my-texts/ --run runs/my-texts, or elmo-zh segment CORPUS --run"
-    run = ["lwa"] if command == "inspect" else ["--run", "lwa"]
+    run = ["--run", "lwa"]
     assert elmo_zh(command, *run).only_error() == f"lwa does not exist. {begin} lwa"
     Path("runs").mkdir()
     Path("runs/law").symlink_to(sample_run.path)
@@ -133,8 +133,6 @@ def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
 
 def test_a_bundle_is_no_run(run: Path) -> None:
     model = run / "model"
-    told = elmo_zh("inspect", model).only_error()
-    assert told.startswith(f"{model} is a model bundle, not a run. Show it with: elmo-zh info ")
     before = contents(model)
     for command in (("segment", "x.txt"), ("vocab",), ("word2vec",), ("train",), ("export",), ("pipeline", "x.txt")):
         told = elmo_zh(*command, "--run", model).only_error()
@@ -153,7 +151,7 @@ def test_a_folder_of_other_files_is_no_run() -> None:
         assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/texts"
     Path("runs/texts").mkdir(parents=True)
     assert elmo_zh("vocab", "--run", "texts").only_error() == f"{told} runs/new"
-    assert elmo_zh("inspect", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
+    assert elmo_zh("info", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 

@@ -21,6 +21,7 @@ from elmo_zh.explore import server as browser_module
 from elmo_zh.explore.server import ExploreServer, open_in_browser
 from elmo_zh.run.files import file_digest, sealed, write_json
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import write_mark
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
@@ -91,6 +92,7 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     explored("runs/mine", *FEW)
     with changed_json(latest.index / "index.json") as info:
         info["model"]["model_digest"] = "sha256:other"
+    write_mark(latest.index, "index", 3, {})
     told, _ = explored("--model", "runs/mine/model", *FEW)
     assert "Building the index runs/mine/index (the old index was built with another model) from the corpus" in told
     good = files_of(latest.index)

@@ -14,6 +14,7 @@ from elmo_zh.contexts.index_settings import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.job import run_job
+from elmo_zh.run.mark import MARK
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = (
@@ -62,4 +63,4 @@ def model_of_words(folder: Path, **options: Any) -> Path:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and path.name != MARK}

@@ -211,7 +211,7 @@ def test_float16_weights_are_read_as_the_oracle_reads_them(sample_run: SampleRun
     assert told in answer.stderr.splitlines()
     assert not (half / "vocab_embedding.hdf5").exists()
     assert (half / "word2vec.hdf5").stat().st_size < 0.75 * (sample_run.model / "word2vec.hdf5").stat().st_size
-    assert elmo_zh("selftest", half).status == 0
+    assert elmo_zh("info", half, "--check").status == 0
     for model, name in ((sample_run.model, "full"), (half, "half")):
         output = ("--unknown", "unk", "--output", tmp_path / f"{name}.hdf5")
         assert elmo_zh("embed", text, "--model", model, *output).status == 0

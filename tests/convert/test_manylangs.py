@@ -301,7 +301,7 @@ def test_a_bundle_of_it_can_be_converted_checked_and_read(model: Model, tmp_path
     text.write_text("今天 吃 桃\n我们 吃\n", encoding="utf-8")
     assert convert(model.bundle, tmp_path / "warm", "--warm-on", text, "--segmented")["warm_state"] is True
     for bundle in (model.bundle, tmp_path / "warm"):
-        assert elmo_zh("selftest", bundle).status == 0
+        assert elmo_zh("info", bundle, "--check").status == 0
         assert elmo_zh("info", bundle).status == 0
     assert elmo_zh("embed", text, "--segmented", "--model", model.bundle).status == 0
     with h5py.File(tmp_path / "text.txt.hdf5") as file:

@@ -94,6 +94,7 @@ def test_standard_input_is_digested_like_a_file() -> None:
     assert sorted(path.name for path in Path("run").iterdir()) == [
         "config.toml",
         "corpus_report.md",
+        "elmo-zh.json",
         "segmented",
         "stages",
     ]

@@ -1,4 +1,4 @@
-"""training.png and coverage.png: what is written in them, and that nothing overlaps."""
+"""training.png: what is written in them, and that nothing overlaps."""
 
 import math
 import random
@@ -29,7 +29,7 @@ from elmo_zh.pictures.canvas import (
     spread,
     ticks_of_logarithms,
 )
-from elmo_zh.pictures.runs import coverage_figure, training_figure
+from elmo_zh.pictures.runs import training_figure
 from elmo_zh.pictures.tasks import confusion_figure
 from elmo_zh.pictures.usages import Point, drift_figure, usages_figure
 
@@ -114,30 +114,6 @@ def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
 def test_nothing_was_evaluated_or_logged() -> None:
     assert_readable(training_figure([], {}, TITLE, DETAILS))
     assert_readable(training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
-
-
-@pytest.mark.parametrize(
-    ("num_words", "rows"), [(10_240, 3_846), (110_000, 30_000), (50_000, 60), (7, 5), (700, 700), (470, 30_000)]
-)
-def test_coverage_marks_the_vocabulary(num_words: int, rows: int) -> None:
-    counts = 1 / (np.arange(num_words) + 3.0)
-    covered = np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
-    coverage = float(covered[min(rows, num_words)])
-    figure = coverage_figure(covered, (rows, coverage), "Vocabulary coverage of news", DETAILS)
-    assert_readable(figure)
-    assert figure.axes[0].get_xlim()[1] >= rows
-    texts = texts_of(figure)
-    assert "Vocabulary coverage of news" in texts
-    assert f"vocabulary: {rows:,} words,\n{coverage:.1%} of the tokens" in texts
-    assert f"{num_words:,} words\n100.0%" in texts
-    (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
-    assert list(line.get_xdata()) == [rows, rows]
-
-
-def test_coverage_without_a_vocabulary() -> None:
-    figure = coverage_figure(np.array([0, 0.5, 0.8, 1.0]), None, "Vocabulary coverage of news", DETAILS)
-    assert_readable(figure)
-    assert not any(text.startswith("vocabulary") for text in texts_of(figure))
 
 
 def test_names_that_no_font_has_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

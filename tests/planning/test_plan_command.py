@@ -66,7 +66,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
     shares = [point["share"] for point in plan["coverage_curve"]]
     assert shares == sorted(shares)
     succeed("pipeline", corpus, "--run", "run", *FAST, *TINY)
-    stages, figures = elmo_zh("inspect", "run", "--json").result()["stages"], plan["figures"]
+    stages, figures = elmo_zh("info", "run", "--json").result()["stages"], plan["figures"]
     for name in ("documents", "characters", "kept_characters"):
         assert figures[name] == stages["segment"][name]
     for name in ("sentences", "tokens"):

@@ -279,7 +279,7 @@ def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of
     assert info["origin"] == {"program": "elmo-zh", "started_from": started_from}
     assert info["training"]["tokens"] == record_of(run, "train")["counts"]["heldout"]["step"] * STEP_TOKENS
     assert words_of(run / "model") == words_of(run)
-    assert elmo_zh("selftest", run / "model").status == 0
+    assert elmo_zh("info", run / "model", "--check").status == 0
     assert f"{digest}, trained on {tokens:,} tokens\n" in elmo_zh("info", run / "model").stdout
     before, own = Word2Vec.load(base), Word2Vec.load(run / "model")
     words = list(own.vocabulary.tokens)
@@ -446,4 +446,4 @@ def test_character_mode_and_carried_state_from_a_model_that_has_both(sample_run:
     # It starts sentences as its own text has them.
     states = [(path / "model" / "warm_state.hdf5").read_bytes() for path in (base, run)]
     assert states[0] != states[1]
-    assert elmo_zh("selftest", run / "model").status == 0
+    assert elmo_zh("info", run / "model", "--check").status == 0

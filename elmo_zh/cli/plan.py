@@ -1,4 +1,4 @@
-"""The commands that describe: plan (what a run will need), inspect (what a run contains) and runs (all runs)."""
+"""The command that estimates what a run will need."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +8,6 @@ import click
 
 from elmo_zh.cli.options import Common, common_options_of_readers, reading_options, takes
 from elmo_zh.cli.stages import changed, corpus_argument, run_option, stage_context, start_option, starting_from
-from elmo_zh.inspection import Shown
 from elmo_zh.invocation import command
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
@@ -66,51 +65,3 @@ def plan(
     from elmo_zh.bundle.find_bundle import starter_advice
 
     common.finish(found, *describe_plan(found), *starter_advice(config, found["figures"]["tokens"]), *saved)
-
-
-@click.command()
-@click.argument("run_path", type=click.Path(path_type=Path, file_okay=False), metavar="RUN")
-@takes(Shown, "shown")
-@common_options_of_readers
-def inspect(common: Common, /, run_path: Path, shown: Shown) -> None:
-    """Show what a run contains, even if it is unfinished.
-
-    Use it to check the text before training. It shows counts for each source, how much of the training text its most
-    frequent words cover (also as a picture, RUN/coverage.png), frequent and long tokens, the shares of Han
-    characters, Latin letters, digits and punctuation, sentence lengths, some sentences, and what looks odd and how to
-    fix it.
-
-    \b
-    Example:
-      elmo-zh inspect runs/mine
-      elmo-zh inspect runs/mine --samples 20 --seed 7
-      elmo-zh inspect runs/mine --json
-    """
-    from elmo_zh.inspection.inspect_run import describe_inspection, inspect_run
-
-    run = RunDir(run_path)
-    common.resolve(run)
-    found = inspect_run(run, shown, common.console)
-    common.finish(found, *describe_inspection(found))
-
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"))
-@common_options_of_readers
-def runs(common: Common, /, folder: Path) -> None:
-    """List the runs in a folder, newest first.
-
-    FOLDER is runs by default. For each run the table shows the corpus, the number of training tokens, the size on disk,
-    the held-out perplexity of the model and of a bigram model, the date, and whether it is the latest run, whose model
-    `embed` uses by default.
-
-    \b
-    Example:
-      elmo-zh runs
-      elmo-zh runs /data/runs --json
-    """
-    common.resolve()
-    from elmo_zh.run.list_runs import describe_runs, list_runs
-
-    found = list_runs(folder)
-    common.finish(found, *describe_runs(found))

@@ -1,0 +1,130 @@
+"""The command that converts models of other programs."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.layout import BundleForm
+from elmo_zh.cli.options import Common, common_options, output_option, takes
+from elmo_zh.cli.stages import embed_with
+from elmo_zh.config import config_names
+from elmo_zh.config.fields import option
+from elmo_zh.errors import BundleError, OptionError
+
+if TYPE_CHECKING:
+    from elmo_zh.bundle.write import BundleSource
+    from elmo_zh.convert.published import KnownText
+
+_FILE = {"dir_okay": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """The model files to convert, and what to do with them."""
+
+    options: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the model's options. Default: the file found in SOURCE."""
+    weights: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the model's weights. Default: the file found in SOURCE."""
+    vocab: Path | None = option(None, path=_FILE, metavar="FILE")
+    """File with the vocabulary, one word per line. Default: the file found in SOURCE."""
+    token_embeddings: Path | None = option(None, names=("--embedding",), path=_FILE, metavar="FILE")
+    """HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE."""
+    warm_on: Path | None = option(None, path=_FILE, metavar="TEXT")
+    """Text from which to compute a warm state: the mean state after the last words of its sentences."""
+    segmented: bool = option(False)
+    """The --warm-on text has one sentence per line, with tokens separated by single spaces."""
+    straight_marks: bool = option(False)
+    """Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."""
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@output_option("DIR", "Folder of the new bundle.", is_folder=True, required=True)
+@takes(Conversion, "chosen")
+@takes(BundleForm, "form")
+@common_options
+def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
+    """Convert another program's model to a bundle.
+
+    Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
+    or AllenNLP, a simple_elmo folder or NLPL archive, an ELMoForManyLangs folder, or a bundle (to add a warm state,
+    or to change its layout or file size). No code from SOURCE is run. Nothing is written unless all files fit together.
+
+    If you know how the model's text was segmented, specify it (--set text.segmenter=jieba); otherwise `embed` accepts
+    only segmented text. Other programs carry the state from sentence to sentence in training, so their models work
+    poorly if every sentence starts from a zero state. --warm-on stores a better initial state; vectors still do not
+    depend on other sentences.
+
+    \b
+    Example:
+      elmo-zh convert elmo-2x4096/ --output models/published
+      elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
+      elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
+    """
+    common.resolve()
+    if chosen.segmented and chosen.warm_on is None:
+        raise click.UsageError("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT.")
+    if chosen.warm_on is not None and form.layout != "bundle":
+        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot store a warm state.")
+    from elmo_zh.convert.convert import ConvertSettings, convert_model
+    from elmo_zh.convert.model_files import ChosenFiles
+
+    files = {each.name: getattr(chosen, each.name) for each in fields(ChosenFiles)}
+    settings = ConvertSettings(
+        chosen=ChosenFiles(**files),
+        text=_known_text(common),
+        warm_on=chosen.warm_on,
+        segmented=chosen.segmented,
+        swapped_marks=not chosen.straight_marks,
+        form=form,
+    )
+    found = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
+    _report_conversion(common, found, output, form.layout)
+
+
+def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
+    from elmo_zh.bundle.compatibility import describe_readers
+    from elmo_zh.bundle.weights import count_parameters
+
+    shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
+    if found.bilm.warm_cell is not None and not has_warm_state:
+        common.console.note(f"The layout {layout} cannot store the model's warm state, so the warm state is left out.")
+    if found.carry_state and not has_warm_state and layout == "bundle":
+        common.console.note(
+            "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
+            " --warm-on TEXT to give it a warm state, or embed with --stateful."
+        )
+    rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
+    common.finish(
+        {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
+        f"Wrote {output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
+        f" projection {shape.projection_dim}), {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
+        *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
+        *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
+    )
+
+
+def _known_text(common: Common) -> "KnownText":
+    """Return the text settings that the user gave for the model; without any, they are unknown."""
+    from elmo_zh.convert.published import KnownText
+
+    config = common.resolve().text
+    given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
+    if not given:
+        return KnownText()
+    # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
+    if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
+        raise OptionError(
+            f"Settings given without text.segmenter: {', '.join(sorted(given))}. Add --set text.segmenter=NAME, or"
+            " leave out these settings."
+        )
+    dictionary = Path(config.user_dictionary) if config.user_dictionary else None
+    if dictionary is not None and not dictionary.is_file():
+        raise BundleError(
+            f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
+        )
+    return KnownText(config=config, user_dictionary=dictionary)

@@ -1,0 +1,97 @@
+"""Describe a bundle, run its self-test, and measure the effect of precision on its vectors."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.bundle.compatibility import describe_readers, refusals
+from elmo_zh.bundle.description import describe_model
+from elmo_zh.bundle.golden import load_golden
+from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle.read import Bundle, load_bundle
+from elmo_zh.bundle.weights import count_parameters, is_tied
+from elmo_zh.embed.selftest import find_neighbours, measure_deviations, run_selftest
+from elmo_zh.info.description import Description, rows
+from elmo_zh.invocation import command
+from elmo_zh.language import translate
+from elmo_zh.run.reporter import format_date
+
+_RESULTS = {True: "ok", False: "FAILED", None: "skip"}
+
+
+def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
+    """Describe a bundle after checking the digests of its files; with `check`, also run its self-test."""
+    bundle = load_bundle(path)
+    values = _values_of(bundle)
+    lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.bilm.shape)]
+    problems: list[str] = []
+    if check:
+        checks, neighbours = run_selftest(bundle, device), find_neighbours(bundle)
+        problems = [result.name for result in checks if result.passed is False]
+        values["checks"], values["neighbours"] = ([asdict(entry) for entry in each] for each in (checks, neighbours))
+        lines += [
+            f"{translate(_RESULTS[result.passed]):6} {translate(f'{result.name}: {result.found}')}" for result in checks
+        ]
+        lines += [f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours]
+    if bundle.needs_warm_state():
+        lines.append(
+            "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
+            " --warm-on TEXT to give it a warm state, or embed with --stateful."
+        )
+    segmented = () if bundle.text else ("--segmented",)
+    values["next"] = command("embed", "file.txt", "--model", path, *segmented)
+    return Description(values, [*lines, f"Next: {values['next']}"], problems)
+
+
+def _values_of(bundle: Bundle) -> dict[str, Any]:
+    shape = bundle.bilm.shape
+    sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
+    if bundle.vocabulary is None:
+        del sizes["num_tokens"]
+    return {
+        "kind": "bundle",
+        "path": str(bundle.path),
+        "digest": bundle.digest,
+        "mode": shape.mode,
+        "origin": bundle.info["origin"],
+        "sizes": sizes,
+        "characters": asdict(shape.characters) if shape.characters else None,
+        "parameters": count_parameters(bundle.bilm, bundle.softmax),
+        "softmax": bundle.softmax is not None,
+        "tied_softmax": is_tied(bundle.bilm, bundle.softmax),
+        "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
+        "segmenter": bundle.info["segmenter"],
+        "text": bundle.info["text"],
+        "carry_state": bundle.info["carry_state"],
+        "warm_state": bundle.bilm.warm_cell is not None,
+        "training": bundle.info["training"],
+        "history": asdict(bundle.history),
+        "digests": bundle.info["digests"],
+        "readers": refusals(shape),
+    }
+
+
+def _for_people(values: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
+    """Return the values to show to people, each once."""
+    about = describe_model(bundle)
+    shown: dict[str, Any] = {"made_by": about["made_by"], "corpus": about["corpus"]}
+    shown |= {"date": format_date(about["trained_at"])} if about["trained_at"] else {}
+    names = ("mode", "sizes", "characters", "parameters", "softmax", "tied_softmax", "vocabulary", "segmenter")
+    shown |= {name: values[name] for name in (*names, "carry_state", "warm_state", "training")}
+    split = (values["text"] or {}).get("split_unknown")
+    shown |= {"split_unknown": split} if split is not None else {}
+    shown |= {name: value for name, value in values["origin"].items() if name != "program"}
+    return {**shown, **values["digests"]}
+
+
+def describe_precisions(path: Path) -> Description:
+    """Measure how much the vectors of a bundle's stored sentences differ from float32 at each other precision."""
+    bundle = load_bundle(path)
+    deviations = measure_deviations(bundle, load_golden(BundleLayout(path).golden).sentences)
+    lines = [
+        f"{f'{found.precision}, layer {found.layer}:':22} differs from float32 by {found.mean:.1e} on average,"
+        f" {found.largest:.1e} at most; cosine {found.cosine:.6f} on average, {found.lowest_cosine:.6f} at least"
+        for found in deviations
+    ]
+    return Description({"precisions": [asdict(found) for found in deviations]}, lines)

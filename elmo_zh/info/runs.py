@@ -1,0 +1,136 @@
+"""Describe a run from its records and, if asked, from its text; list the runs in a folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.bundle.find_bundle import next_step_of_run
+from elmo_zh.corpus.cleaning.line_counts import visible
+from elmo_zh.info.text_survey import Finding, TextSurvey
+from elmo_zh.language import translate
+from elmo_zh.run.files import folder_bytes, is_locked, require_files
+from elmo_zh.run.find_runs import LATEST, iter_runs
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.record import corpus_names, ended_at, finished_stages, load_records
+from elmo_zh.run.reporter import Reporter, aligned, format_bytes, format_date, format_seconds
+
+# A run with more of its text left out, with less or more of it held out, or with less of it in the vocabulary, is odd.
+_MUCH_DROPPED = 0.5
+_LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
+_LITTLE_COVERAGE = 0.9
+
+
+def describe_run(path: Path) -> dict[str, Any]:
+    """Describe a run, finished or not, from the records of its stages; damaged records count as missing."""
+    run = RunDir(path)
+    require_files(path)
+    records, finished = (load(run, damaged_is_none=True) for load in (load_records, finished_stages))
+    segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
+    steps = [int(step.name[len("step-") :]) for step in run.checkpoints.glob("step-" + "[0-9]" * 8)]
+    return {
+        "kind": "run",
+        "path": str(path),
+        "corpus": corpus_names(run),
+        "bytes": folder_bytes(path),
+        "is_latest": LATEST.is_dir() and LATEST.resolve() == path.resolve(),
+        "is_in_use": is_locked(run.lock),
+        "started_at": min((record["started_at"] for record in records.values()), default=""),
+        "finished_at": max(map(ended_at, finished.values()), default=""),
+        "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
+        "checkpoint_step": max(steps, default=None),
+        "train_tokens": _number(segmented, "train_tokens"),
+        "perplexity": _number(trained, "heldout", "perplexity"),
+        "bigram_perplexity": _number(trained, "baselines", "bigram", "perplexity"),
+        "findings": [asdict(finding) for finding in findings_of_records(finished)],
+        "verdict": trained.get("findings", []),
+        "next": next_step_of_run(path),
+    }
+
+
+def _number(counts: Any, *names: str) -> float | None:
+    """Return the number in a record under nested keys; None if it is missing or is not a number."""
+    for name in names:
+        counts = counts.get(name) if isinstance(counts, dict) else None
+    return counts if isinstance(counts, int | float) else None
+
+
+def findings_of_records(finished: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield what looks odd in the records of the stages that read text."""
+    segment = finished.get("segment", {})
+    kept = {
+        name: (_number(source, "kept_characters") or 0) / (_number(source, "characters") or 1)
+        for name, source in (segment.get("sources") or {}).items()
+    }
+    if lost := [name for name, share in kept.items() if share < 1 - _MUCH_DROPPED]:
+        yield Finding(what="sources with most of their text left out", count=len(lost), example=lost[0])
+    heldout, train = (_number(segment.get("counts"), name) for name in ("heldout_tokens", "train_tokens"))
+    if heldout is not None and train is not None:
+        share = heldout / max(1, heldout + train)
+        if not _LEAST_HELDOUT <= share <= _MOST_HELDOUT:
+            yield Finding(what="unusual share of held-out tokens", count=round(share, 6))
+    coverage = _number(finished.get("vocab", {}).get("counts"), "coverage")
+    if coverage is not None and coverage < _LITTLE_COVERAGE:
+        yield Finding(what="tokens outside the vocabulary", count=round(1 - coverage, 4))
+
+
+def survey_run(path: Path, reporter: Reporter) -> dict[str, Any]:
+    """Read the segmented text of a run, and return its counts and findings, or {} for a run without text."""
+    files = RunDir(path).train_files()
+    if not files:
+        return {}
+    survey = TextSurvey.of_files(files, reporter)
+    return {**survey.described(), "findings": [asdict(finding) for finding in survey.findings()]}
+
+
+def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures and findings of a run, and the verdict on its training, as lines."""
+    if not run["stages"]:
+        yield "No stage has finished yet."
+    for name, stage in run["stages"].items():
+        counts = ", ".join(
+            f"{translate(key.replace('_', ' '))} {value:,}"
+            for key, value in stage.items()
+            if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
+        )
+        yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
+    findings = [*run["findings"], *run.get("text", {}).get("findings", ())]
+    if findings:
+        yield "Worth a look (docs/planning.md says what to do):"
+    for finding in findings:
+        count = f"{finding['count']:,}" if isinstance(finding["count"], int) else f"{finding['count']:.2%}"
+        line = f"  {translate(finding['what'])}: {count}"
+        yield f"{line}, for example: {visible(finding['example'])}" if finding["example"] else line
+    if run["verdict"]:
+        from elmo_zh.training.verdict import describe_verdict
+
+        yield from describe_verdict(run["verdict"])
+
+
+def list_runs(folder: Path) -> list[dict[str, Any]]:
+    """Return a description of each run in a folder and its subfolders, finished or not, newest first."""
+    runs = [describe_run(path) for path in iter_runs(folder)]
+    return sorted(runs, key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
+
+
+def list_lines(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a table of runs, line by line."""
+    header = ("run", "corpus", "tokens", "disk", "perplexity", "bigram", "date", "")
+    yield from aligned([*map(_cells, runs)], left=(0, 1, 6, 7), header=header)
+
+
+def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
+    corpus, stages = run["corpus"], [name for name in run["stages"] if name != "export"]
+    names = corpus[0] if corpus else "-"
+    if corpus[1:]:
+        names = translate(f"{names} and {len(corpus) - 1:,} more")
+    tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
+    perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
+    date = run["finished_at"] or run["started_at"]
+    marks = ["latest"] * run["is_latest"] + ["in use now"] * run["is_in_use"]
+    if "train" not in stages or "export" not in run["stages"]:
+        done = f"unfinished, last finished stage: {stages[-1]}" if stages else translate("unfinished")
+        step = run["checkpoint_step"]
+        marks.append(f"{done}; trained to step {step:,}" if step is not None and "train" not in stages else done)
+    local = format_date(date) if date else "-"
+    return run["path"], names, tokens, format_bytes(run["bytes"]), *perplexities, local, translate("; ".join(marks))

@@ -1,0 +1,139 @@
+"""`elmo-zh info` of a run, finished or not, and of a folder of runs."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
+from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
+
+from elmo_zh.info.runs import list_lines, list_runs
+from elmo_zh.run.layout import RunDir
+from elmo_zh.run.mark import kind_of
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def test_a_run_that_is_only_segmented() -> None:
+    assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0
+    assert kind_of(Path("run")) == "run"
+    lines = succeed("info", "run", "--check").stdout.splitlines()
+    start = lines.index("Random sentences:")
+    sentences = [
+        line for path in Path("run/segmented").glob("train-*.txt") for line in path.read_text("utf-8").split("\n")
+    ]
+    assert all(line.removeprefix("  ") in sentences for line in lines[start + 1 : start + 6])
+    assert lines[-1].startswith("The run has not been trained yet. Continue with: ")
+
+
+def test_a_run_that_is_only_planned() -> None:
+    assert elmo_zh("plan", write_corpus(), "--run", "run", *PLAN_FAST, *WIDTH).status == 0
+    found = elmo_zh("info", "run", "--check", "--json").result()
+    assert (found["kind"], found["stages"], found["text"]) == ("run", {}, {})
+    assert "No stage has finished yet." in elmo_zh("info", "run").stdout.splitlines()
+
+
+def test_a_finished_run(run: Path) -> None:
+    found = elmo_zh("info", run, "--check", "--json").result()
+    assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
+    text = found["text"]
+    assert text["tokens"] == found["stages"]["segment"]["train_tokens"] == found["train_tokens"]
+    assert sum(text["characters"].values()) == pytest.approx(1, abs=1e-3)
+    assert found["next"] == f"Its model is {run / 'model'}"
+
+
+def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
+    found = elmo_zh("info", run, "--json").result()
+    record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
+    assert found["verdict"] == record["counts"]["findings"]
+    lines = elmo_zh("info", run).stdout.splitlines()
+    assert "\n".join(lines[lines.index("Verdict:") : -1]) in sample_run.answer.stderr
+    # A run of an earlier version has none.
+    with changed_json(run / "stages" / "train.json") as record:
+        del record["counts"]["findings"]
+    assert "Verdict:" not in elmo_zh("info", run).stdout.splitlines()
+
+
+def test_a_run_of_an_earlier_version_has_no_mark(run: Path) -> None:
+    shown = elmo_zh("info", run, "--json").result()["stages"]
+    (run / "elmo-zh.json").unlink()
+    assert kind_of(run) == "run"
+    assert elmo_zh("info", run, "--json").result()["stages"] == shown
+
+
+@pytest.mark.parametrize("name", ["stages/train.json", "config.toml", "elmo-zh.json", "vocab.data", ".lock"])
+def test_a_pipe_in_a_run_is_named_and_never_opened(run: Path, name: str) -> None:
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    for command in (("info", run), ("export", "--run", run)):
+        assert elmo_zh(*command).only_error().startswith(f"{run / name} is ")
+    assert elmo_zh("info", run.parent).only_error().startswith(f"{run / name} is ")
+
+
+def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run.parent
+    monkeypatch.chdir(folder.parent)
+    shutil.copytree(run, folder / "law" / "新闻 2")
+    unfinished = folder / "law" / "新闻 2" / "stages"
+    for stage in ("train", "export"):
+        (unfinished / f"{stage}.json").unlink()
+    (folder / "no run").mkdir()
+    (folder / "latest").symlink_to("copy", target_is_directory=True)
+    first, second = elmo_zh("info", "--json").result()["runs"]
+    trained = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))["counts"]
+    assert (first["path"], first["is_latest"], second["path"], second["is_latest"]) == (
+        "runs/copy", True, "runs/law/新闻 2", False,
+    )  # fmt: skip
+    assert first["corpus"] == ["corpus"]
+    assert first["perplexity"] == trained["heldout"]["perplexity"]
+    assert first["bigram_perplexity"] == trained["baselines"]["bigram"]["perplexity"]
+    assert first["train_tokens"] == second["train_tokens"] > 0
+    assert first["finished_at"] > first["started_at"] == second["started_at"]
+    assert second["perplexity"] is None
+    # The model of an unfinished run does not make it finished.
+    assert "is not finished" in elmo_zh("export", "--run", "runs/law/新闻 2").stderr
+    header, *lines = elmo_zh("info").stdout.splitlines()
+    assert header.split() == ["run", "corpus", "tokens", "disk", "perplexity", "bigram", "date"]
+    [done] = [line for line in lines if line.startswith("runs/copy        corpus  ")]
+    [not_done] = [line for line in lines if line.startswith("runs/law/新闻 2  corpus  ")]
+    assert done.endswith("  latest")
+    assert not_done.endswith("  unfinished, last finished stage: encode; trained to step 100")
+
+
+def test_a_run_in_use(run: Path) -> None:
+    with RunDir(run).locked(create=False):
+        assert elmo_zh("info", run.parent).stdout.splitlines()[1].endswith("  in use now")
+    assert "in use" not in elmo_zh("info", run.parent).stdout
+
+
+def test_no_runs() -> None:
+    assert elmo_zh("info").stdout.startswith(
+        "There are no runs in runs. Train a model with: elmo-zh pipeline my-texts/"
+    )
+    assert not elmo_zh("info", "--json").result()["runs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("started_at", "yesterday"),
+        ("seconds", "7"),
+        ("seconds", 1e300),
+        ("counts", {"heldout": 3, "baselines": [], "train_tokens": "many"}),
+        ("counts", {"heldout": {"perplexity": "low"}, "baselines": {"bigram": 1}}),
+    ],
+)
+def test_one_wrong_record_does_not_hide_the_other_runs(run: Path, name: str, wrong: object) -> None:
+    shutil.copytree(run, run.parent / "sound")
+    for stage in ("segment", "train"):
+        with changed_json(run / "stages" / f"{stage}.json") as record:
+            record[name] = wrong
+    runs = list_runs(run.parent)
+    damaged, sound = sorted(runs, key=lambda each: str(each["path"]))
+    assert (damaged["perplexity"], damaged["train_tokens"]) == (None, None)
+    assert sound["perplexity"] > 0
+    assert sum(1 for _ in list_lines(runs)) == 3
+    (run / "stages" / "segment.json").write_text("{", encoding="utf-8")
+    assert sorted(list_runs(run.parent), key=lambda each: str(each["path"]))[0]["corpus"] == []
