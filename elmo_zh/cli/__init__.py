@@ -8,12 +8,13 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import TextIO, cast
 
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
-from elmo_zh.cli.console import MARK, one_line
+from elmo_zh.cli.console import MARK, TerminalStream, one_line
 from elmo_zh.cli.convert import convert
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
@@ -143,6 +144,8 @@ def main() -> None:
     atexit.register(gc.freeze)
     # sys.stderr is None if it was closed before the program started.
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr.isatty():
+        sys.stderr = cast(TextIO, TerminalStream(sys.stderr))
     # Names of files may contain bytes that are not UTF-8; print them as escapes, as on stderr.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")

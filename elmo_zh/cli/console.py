@@ -1,10 +1,11 @@
 """Messages and progress on stderr: a progress bar on a terminal, plain lines in a log."""
 
+import errno
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from tqdm import tqdm
@@ -23,6 +24,36 @@ def one_line(message: str) -> str:
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
+
+
+class TerminalStream:
+    """A stream to a terminal that falls silent once the terminal is closed, so that SIGHUP decides what happens then.
+
+    Otherwise the next message would fail, and end training without a checkpoint.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self._unless_closed(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        self._unless_closed(self._stream.flush)
+
+    @staticmethod
+    def _unless_closed(write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
 
 
 class Console:
