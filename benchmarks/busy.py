@@ -68,8 +68,7 @@ def build_work(work: str, size: str) -> Callable[[], int]:
     from elmo_zh.config import Config
     from elmo_zh.config.load import load_config
     from elmo_zh.embed.sentence_vectors import SentenceVectors
-    from elmo_zh.model.language_model import LanguageModel, build_shape
-    from elmo_zh.model.precision import FLOAT32
+    from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
     from elmo_zh.training.computation import choose_computation
     from elmo_zh.training.optimizer import step_tokens
     from elmo_zh.training.trial import build_trial, draw_lexicon, draw_words
@@ -87,7 +86,7 @@ def build_work(work: str, size: str) -> Callable[[], int]:
         return train
     model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
-    vectors = SentenceVectors(model.bilm, lexicon, cpu, FLOAT32, config.embed.batch_tokens, "unk")
+    vectors = SentenceVectors(weights_of(model.bilm, None), lexicon, config.embed.batch_tokens, "unk")
     generator, words = np.random.default_rng(1), lexicon.vocabulary.tokens
 
     def embed() -> int:

@@ -45,7 +45,8 @@ from elmo_zh.config import Config, load_config  # noqa: E402
 from elmo_zh.embed.embedder import ElmoEmbedder  # noqa: E402
 from elmo_zh.embed.selftest import run_selftest  # noqa: E402
 from elmo_zh.embed.sentence_vectors import SentenceVectors  # noqa: E402
-from elmo_zh.model.language_model import LanguageModel, build_shape  # noqa: E402
+from elmo_zh.embed.torch_reader import build_torch_reader  # noqa: E402
+from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of  # noqa: E402
 from elmo_zh.model.precision import PRECISIONS  # noqa: E402
 from elmo_zh.run.layout import RunDir  # noqa: E402
 from elmo_zh.run.record import StageContext  # noqa: E402
@@ -138,17 +139,19 @@ def measure_embedding(conditions: Conditions, size: str, precision: str) -> dict
     model.initialise(1)
     lexicon, generator = draw_lexicon(config.vocab.size, None), np.random.default_rng(1)
 
-    def vectors_on(device: torch.device, name: str) -> SentenceVectors:
-        model.to(device)
-        return SentenceVectors(model.bilm, lexicon, device, PRECISIONS[name], 32_768, "unk")
+    def vectors_on(device: str, name: str) -> SentenceVectors:
+        weights, read_batch = weights_of(model.bilm, None), None
+        if (device, name) != ("cpu", "float32"):
+            read_batch = build_torch_reader(model.bilm, name, device)
+        return SentenceVectors(weights, lexicon, 32_768, "unk", read_batch)
 
     def draw_sentences(number: int) -> list[list[str]]:
         rows = draw_words(config.vocab.size, (number, SENTENCE_TOKENS), generator)
         return [[lexicon.vocabulary.tokens[row] for row in sentence] for sentence in rows]
 
     sample, number = draw_sentences(20), 7 if conditions.is_tiny else 4000
-    expected = vectors_on(torch.device("cpu"), "float32").read(sample)
-    vectors = vectors_on(conditions.device, precision)
+    expected = vectors_on("cpu", "float32").read(sample)
+    vectors = vectors_on(conditions.device.type, precision)
     deviation = max(
         float(np.abs(ours - theirs).max()) for ours, theirs in zip(vectors.read(sample), expected, strict=True)
     )

@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("bundle")
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    scorer = LineScorer.load(arguments.bundle, "cpu")
+    scorer = LineScorer.load(arguments.bundle)
     print(f"{'paradigm':44s}{'pairs':>7s}", *(f"{name:>12s}" for name in HEADER), sep="")
     pairs, phenomena = [], dict[str, list[NDArray[np.float64]]]()
     for phenomenon, paradigm, right in iter_paradigms(scorer, arguments.folder):

@@ -32,9 +32,10 @@ import torch
 from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
 from elmo_zh.config import Config, ModelConfig
 from elmo_zh.embed.sentence_vectors import SentenceVectors
+from elmo_zh.embed.torch_reader import build_torch_reader
 from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.model.precision import BFLOAT16, PRECISIONS
 from elmo_zh.training.computation import scores_every_word
 from elmo_zh.training.optimizer import step_tokens
@@ -130,8 +131,9 @@ def embed_tokens_per_second(config: Config, precision: str, seconds: float) -> f
     model = LanguageModel.build(build_shape(config.model, config.vocab.size), tie_softmax=False)
     model.initialise(1)
     lexicon, generator = draw_lexicon(config.vocab.size, config.model.num_slots), np.random.default_rng(1)
-    cpu, batch_tokens = torch.device("cpu"), config.embed.batch_tokens
-    vectors = SentenceVectors(model.bilm, lexicon, cpu, PRECISIONS[precision], batch_tokens, "unk")
+    read_batch = None if precision == "float32" else build_torch_reader(model.bilm, precision, "cpu")
+    weights, batch_tokens = weights_of(model.bilm, None), config.embed.batch_tokens
+    vectors = SentenceVectors(weights, lexicon, batch_tokens, "unk", read_batch)
 
     def embed() -> object:
         rows = draw_words(config.vocab.size, (EMBEDDED_SENTENCES, SENTENCE_TOKENS), generator)

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
     bundle, models = load_bundle(arguments.bundle), bigram_models(RunDir(arguments.run))
-    scorer, preparation = LineScorer(bundle, "cpu", LineReading(split_sentences=True)), bundle.build_preparation()
+    scorer, preparation = LineScorer(bundle, LineReading(split_sentences=True)), bundle.build_preparation()
     rows = []
     for path in arguments.files:
         lines = list(dict.fromkeys(line for line in iter_lines(path) if line.strip()))

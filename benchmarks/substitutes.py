@@ -20,14 +20,12 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from senses import DATA, marked_sentence, token_index
-from torch import Tensor
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.choices import RANKINGS
-from elmo_zh.embed.substitutes import Place, SubstituteFinder, combine, zipf_log_prior
+from elmo_zh.embed.substitutes import Place, SubstituteFinder, combine, log_softmax, zipf_log_prior
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -45,35 +43,40 @@ def heldout_places(path: Path, embedder: ElmoEmbedder, count: int) -> list[Place
     return random.Random(1).sample(places, min(count, len(places)))
 
 
-def log_priors(embedder: ElmoEmbedder, counts: Path | None) -> dict[str, Tensor]:
+Priors = dict[str, NDArray[np.float32]]
+
+
+def log_priors(embedder: ElmoEmbedder, counts: Path | None) -> Priors:
     """Return the candidates for the log of the prior, each of shape (V,)."""
-    softmax, vocabulary = embedder.bundle.require_probabilities()
-    priors = {"zipf": zipf_log_prior(len(vocabulary)), "bias": softmax.bias.detach().log_softmax(dim=0)}
+    vocabulary = embedder.bundle.require_probabilities()
+    bias = log_softmax(embedder.bundle.weights.arrays["softmax.bias"])
+    priors = {"zipf": zipf_log_prior(len(vocabulary)), "bias": bias}
     if counts:
         rows = dict(line.split("\t") for line in counts.read_text(encoding="utf-8").split("\n") if line)
-        found = torch.tensor([int(rows.get(token, 1)) for token in vocabulary.tokens], dtype=torch.float32)
-        priors["counts"] = (found + 1).log() - (found + 1).sum().log()
+        found = np.array([int(rows.get(token, 1)) for token in vocabulary.tokens], np.float32)
+        priors["counts"] = np.log(found + 1) - np.log((found + 1).sum())
     return priors
 
 
-def true_ranks(scores: Tensor, rows: Tensor) -> NDArray[np.int64]:
+def true_ranks(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rank from 1 of a row in each line of scores, shape (N, V)."""
-    own = scores.gather(1, rows[:, None])
-    ranks: NDArray[np.int64] = (1 + (scores > own).sum(dim=1)).numpy()
-    return ranks
+    true_scores = np.take_along_axis(scores, rows[:, None], axis=1)
+    return np.asarray(1 + (scores > true_scores).sum(axis=1))
 
 
-def rank_table(embedder: ElmoEmbedder, places: Sequence[Place], priors: dict[str, Tensor]) -> dict[str, list[int]]:
+def rank_table(
+    embedder: ElmoEmbedder, places: Sequence[Place], priors: dict[str, NDArray[np.float32]]
+) -> dict[str, list[int]]:
     """Return the rank of the true word at each place, by way of ranking."""
-    finder = SubstituteFinder(embedder.bundle, torch.device("cpu"))
-    _, vocabulary = embedder.bundle.require_probabilities()
+    finder = SubstituteFinder(embedder.bundle)
+    vocabulary = embedder.bundle.require_probabilities()
     ranks = defaultdict(list)
     for start in range(0, len(places), BATCH):
         chosen = places[start : start + BATCH]
         forward, backward = finder.log_probabilities(chosen, "slot")
-        rows = torch.tensor(vocabulary.encode([tokens[place] for tokens, place in chosen]))
+        rows = np.array(vocabulary.encode([tokens[place] for tokens, place in chosen]))
         assert UNKNOWN_ID not in rows
-        zeros = torch.zeros(len(vocabulary))
+        zeros = np.zeros(len(vocabulary), np.float32)
         ways = {"forward alone": combine(forward, zeros, zeros), "backward alone": combine(zeros, backward, zeros)}
         ways |= {f"{name} ^ {power}": combine(forward, backward, power * prior)
                  for name, prior in priors.items() for power in POWERS}  # fmt: skip

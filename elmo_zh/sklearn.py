@@ -16,7 +16,8 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.checks import check_choice, check_labels, check_strings, refusal
 from elmo_zh.choices import LAYERS, POOL_METHODS
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.reduction import Reduction, learn_layer_weights
+from elmo_zh.embed.layer_weights import learn_layer_weights
+from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line
 from elmo_zh.run.files import file_digest

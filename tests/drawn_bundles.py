@@ -22,9 +22,10 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import write_table
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.language_model import weights_of
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
@@ -71,8 +72,7 @@ def draw_source(
         draw_parameters(softmax, 1.0, generator)
     given = {"carry_state": warm, "origin": {"program": "elmo-zh"}, "text": None, "spelling": SpellingModel.build({})}
     return BundleSource(
-        bilm=bilm,
-        softmax=softmax,
+        weights=weights_of(bilm, softmax),
         vocabulary=vocabulary,
         user_dictionary=None,
         training_options={},

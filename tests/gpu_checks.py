@@ -6,7 +6,7 @@ CUBLAS_WORKSPACE_CONFIG before its first product on a GPU: torch looks only once
 
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,11 +19,10 @@ from small_trainings import SHAPE, SHORT, VOCABULARY, build_trainer, train_some_
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.embed import sentence_vectors
+from elmo_zh.embed import torch_reader
 from elmo_zh.embed.sentence_vectors import SentenceVectors
-from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.kernels import recurrence
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -41,14 +40,10 @@ def on_gpu_path(device: str) -> Iterator[None]:
         yield
         return
 
-    def build(bilm: BiLM, precision: Precision, device: torch.device) -> sentence_vectors.BatchReader:
-        return partial(sentence_vectors._read_on_gpu, bilm, precision, device)
-
     with (
         patch.object(recurrence, "side_by_side", lambda run: run(slice(None))),
         patch.object(recurrence, "can_pack", lambda *_: False),
         patch.object(recurrence, "scripted", lambda function, _: function),
-        patch.object(sentence_vectors, "build_batch_reader", build),
         patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor),
     ):
         yield
@@ -104,14 +99,12 @@ def check_vectors(device: str) -> None:
     words = VOCABULARY.tokens[len(SPECIALS) :]
     sentences = [words[start : start + length] for start, length in ((0, 3), (5, 11), (2, 1), (9, 7), (1, 0), (4, 7))]
 
-    def embed(where: str) -> Sequence[np.ndarray]:
-        vectors = SentenceVectors(model.bilm, lexicon, torch.device(where), FLOAT32, batch_tokens=23, unknown="unk")
-        return vectors.read(sentences)
-
-    expected = embed("cpu")
-    model.to(torch.device(device))
+    weights = weights_of(model.bilm, model.softmax)
+    expected = SentenceVectors(weights, lexicon, batch_tokens=23, unknown="unk").read(sentences)
     with on_gpu_path(device):
-        for ours, theirs in zip(embed(device), expected, strict=True):
+        read_batch = torch_reader.build_gpu_reader(model.bilm, FLOAT32, torch.device(device))
+        vectors = SentenceVectors(weights, lexicon, batch_tokens=23, unknown="unk", read_batch=read_batch)
+        for ours, theirs in zip(vectors.read(sentences), expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 

@@ -20,7 +20,7 @@ MODULES = {
 MAP = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8").split("\n## ")[1]
 LAYERS = ["__main__", *re.findall(r"`(\w+)(?:/|\.py)`", "".join(re.findall(r"^\| `.+? \|", MAP, re.MULTILINE)))]
 LAYER_OF = {name: number for number, name in enumerate(LAYERS)}
-WITHOUT_TORCH = {*LAYERS[LAYERS.index("id_store") :]} - {"word2vec", "pictures", "hdf5", "allocator"}
+WITHOUT_TORCH = {*LAYERS[LAYERS.index("reader") :], "scoring"} - {"word2vec", "pictures", "hdf5", "allocator"}
 KEPT_APART = {("training", "embed"), ("embed", "training")}
 NO_NAMES = {"utils", "common", "helpers", "misc"}
 

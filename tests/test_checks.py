@@ -151,7 +151,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         **globals(), "ElmoVectorizer": ElmoVectorizer, "pool_tokens": pool_tokens,
         "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
-        "make": make, "scorer": LineScorer.load(model, "cpu"), "word2vec": Word2Vec.load(model),
+        "make": make, "scorer": LineScorer.load(model), "word2vec": Word2Vec.load(model),
         "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),
         "measure_drift": elmo_zh.measure_drift, "align": elmo_zh.align_to_characters, "OFFSETS": [(0, 1)],
         "elmo": Elmo.from_bundle(model), "short_elmo": Elmo.from_bundle(write_model(folder / "short", short)),

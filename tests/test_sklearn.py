@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from elmo_zh import ElmoEmbedder
 from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
-from elmo_zh.embed.reduction import learn_layer_weights
+from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line
 from elmo_zh.sklearn import ElmoVectorizer

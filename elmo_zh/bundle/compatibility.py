@@ -1,6 +1,6 @@
 """Determine which other programs can load a model's files, and why the others cannot (docs/interop.md)."""
 
-from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.reader.shape import BiLMShape
 
 _ALLENNLP_SLOTS = 50
 _TENSORFLOW_LAYERS = 8

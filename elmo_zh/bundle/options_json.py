@@ -6,8 +6,7 @@ from typing import Any
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
-from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
@@ -15,9 +15,8 @@ from elmo_zh.bundle.weights import load_model
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.model.batches import build_lexicon
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.softmax import Softmax
+from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.run.record import spell_segmenter
 from elmo_zh.text.preparation import TextPreparation
@@ -26,6 +25,10 @@ from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.lexicon import BYTES, Alphabet, Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
+
+if TYPE_CHECKING:
+    from elmo_zh.model.bilm import BiLM
+    from elmo_zh.model.softmax import Softmax
 
 _MOST_NAMES = 3
 
@@ -51,7 +54,7 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """A loaded model bundle, with its biLM on the CPU."""
+    """A loaded model bundle."""
 
     path: Path
     info: dict[str, Any]  # Content of bundle.json
@@ -59,28 +62,44 @@ class Bundle:
     text: TextConfig | None  # How the training text was prepared; None if unknown
     vocabulary: Vocabulary | None  # None for a converted character-mode model without one
     spelling: SpellingModel
-    bilm: BiLM
-    softmax: Softmax | None  # None for a converted model without one
+    weights: ModelWeights
     alphabet: Alphabet
     history: History = UNKNOWN_HISTORY
 
+    @cached_property
+    def modules(self) -> "tuple[BiLM, Softmax | None]":
+        """The biLM and the softmax, if there is one, as PyTorch modules on the CPU, built when first asked for."""
+        from elmo_zh.model.language_model import build_modules
+
+        return build_modules(self.weights)
+
+    @property
+    def bilm(self) -> "BiLM":
+        """The biLM as a PyTorch module."""
+        return self.modules[0]
+
+    @property
+    def shape(self) -> BiLMShape:
+        """The architecture of the biLM."""
+        return self.weights.shape
+
     def build_lexicon(self) -> Lexicon:
         """Return the lexicon, which maps words to input ids."""
-        return build_lexicon(self.bilm, self.vocabulary, self.alphabet)
+        return build_lexicon(self.shape, self.vocabulary, self.alphabet)
 
     def needs_warm_state(self) -> bool:
         """Return whether the model was trained with carried state, but has no warm state for sentences."""
-        return bool(self.info["carry_state"]) and self.bilm.warm_cell is None
+        return bool(self.info["carry_state"]) and self.weights.warm_state is None
 
-    def require_probabilities(self) -> tuple[Softmax, Vocabulary]:
-        """Return the softmax and the vocabulary that it predicts; raise BundleError if one is missing."""
-        if self.softmax is None or self.vocabulary is None:
+    def require_probabilities(self) -> Vocabulary:
+        """Return the vocabulary that the softmax predicts; raise BundleError if either is missing."""
+        if not self.weights.has_softmax or self.vocabulary is None:
             raise BundleError(
                 f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so the model gives vectors but"
                 " no probabilities, and its perplexity cannot be computed. Models from other programs usually lack this"
                 " part."
             )
-        return self.softmax, self.vocabulary
+        return self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
         """Return a preparation that tokenises as in training, but keeps the words of a given dictionary whole."""
@@ -152,9 +171,9 @@ def load_bundle(path: Path) -> Bundle:
         raise BundleError(
             f"{layout.options} describes a different kind of model than {layout.info}. Export the model again."
         )
-    bilm, softmax = load_model(layout.weights, shape)
+    weights = load_model(layout.weights, shape)
     if layout.warm_state.exists():
-        load_warm_state(layout.warm_state, bilm)
+        weights = replace(weights, warm_state=load_warm_state(layout.warm_state, shape))
     return Bundle(
         path=path,
         info=info,
@@ -162,8 +181,7 @@ def load_bundle(path: Path) -> Bundle:
         text=text,
         vocabulary=vocabulary,
         spelling=load_spelling_model(layout.character_counts),
-        bilm=bilm,
-        softmax=softmax,
+        weights=weights,
         alphabet=_load_alphabet(layout.alphabet, shape),
         history=load_history(layout.history),
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.weights import is_tied
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import program
@@ -20,15 +19,15 @@ from elmo_zh.run.reporter import Reporter
 
 def model_settings(bundle: Bundle) -> dict[str, Any]:
     """Return, by name, the settings in section model that a bundle's weights determine."""
-    shape, characters = bundle.bilm.shape, bundle.bilm.shape.characters
+    shape, characters = bundle.shape, bundle.shape.characters
     if characters is not None and not characters.is_published:
         raise BundleError(
             f"{bundle.path} is an ELMoForManyLangs model, a kind that elmo-zh cannot train. Start from a bundle that"
             " elmo-zh trained, or from a converted model of another kind."
         )
     settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
-    if bundle.softmax is not None:
-        settings["tie_softmax"] = is_tied(bundle.bilm, bundle.softmax)
+    if bundle.weights.has_softmax:
+        settings["tie_softmax"] = bundle.weights.is_tied
     if characters is not None:
         settings |= {name: getattr(characters, field) for name, field in CHARACTER_SETTINGS.items()}
     return settings

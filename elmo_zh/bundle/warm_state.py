@@ -7,19 +7,18 @@ In warm_state.hdf5 the datasets are `output` (L, 2, P) and `cell` (L, 2, D), flo
 forward LM first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.model.batches import build_inputs, mark_sentence, pad_sentences
-from elmo_zh.model.bilm import BiLM, State, read_both_ways
-from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.bilm import LayerState, State
+from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Streams computed together; each carries its state from sentence to sentence.
@@ -29,9 +28,8 @@ _MOST_TOKENS = 100_000
 _UNCOUNTED_SENTENCES = 2
 
 
-@torch.no_grad()
-def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> int:
-    """Set a biLM's warm state to the mean state after each sentence's last word; return the number of sentences."""
+def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
+    """Return the mean state after the last word of sentences of input ids, and the number of sentences."""
     chosen = _take(sentences)
     if not chosen:
         raise ValueError("a warm state needs sentences")
@@ -39,23 +37,32 @@ def warm_up(bilm: BiLM, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> 
     length = -(-len(chosen) // _STREAMS)
     streams = [chosen[start : start + length] for start in range(0, len(chosen), length)]
     uncounted = min(_UNCOUNTED_SENTENCES, length - 1)
-    state = bilm.zero_state(len(streams))
-    output_sum, cell_sum = (torch.zeros_like(part) for part in _stack(bilm.zero_state(1)))
+    state = weights.reader.zero_state(len(streams))
+    sums = [[np.zeros(part.shape[::2]) for part in layer] for layer in state]
     count = 0
     for turn in range(length):
         # All streams have the same length except the last, which is shorter.
         reading = [stream[turn] for stream in streams if turn < len(stream)]
-        state = [layer.first(len(reading)) for layer in state]
-        ids, mask = pad_sentences([mark_sentence(sentence) for sentence in reading])
-        inputs = build_inputs(lexicon, read_both_ways(TokenInputs(ids), mask).ids[:, :-1])
-        _, state = bilm(inputs, state, lengths=mask.sum(dim=1) - 1)
+        state = _read_on(
+            weights, lexicon, reading, [LayerState(*(part[:, : len(reading)] for part in layer)) for layer in state]
+        )
         if turn >= uncounted:
-            output, cell = _stack(state)
-            output_sum += output.sum(dim=2, keepdim=True)
-            cell_sum += cell.sum(dim=2, keepdim=True)
+            for layer_sums, layer in zip(sums, state, strict=True):
+                for total, part in zip(layer_sums, layer, strict=True):
+                    total += part.sum(axis=1, dtype=np.float64)
             count += len(reading)
-    bilm.set_warm_state(output_sum[:, :, 0] / count, cell_sum[:, :, 0] / count)
-    return count
+    means = [[(total / count).astype(np.float32)[:, None] for total in layer_sums] for layer_sums in sums]
+    return [LayerState(*layer) for layer in means], count
+
+
+def _read_on(weights: ModelWeights, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> State:
+    """Return each stream's state after the last word of its sentence, given the state before it."""
+    order = sorted(range(len(sentences)), key=lambda stream: -len(sentences[stream]))
+    vectors, numbered = weights.number_words(lexicon, [sentences[stream] for stream in order])
+    before = [LayerState(*(part[:, order] for part in layer)) for layer in state]
+    _, after = weights.reader.top_outputs(vectors, numbered, before)
+    back = np.argsort(order)
+    return [LayerState(*(part[:, back] for part in layer)) for layer in after]
 
 
 def _take(sentences: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -68,23 +75,19 @@ def _take(sentences: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     return chosen
 
 
-def _stack(state: State) -> tuple[Tensor, Tensor]:
-    """Return the outputs, shape (L, 2, B, P), and the cell states, shape (L, 2, B, D), of all layers."""
-    return torch.stack([layer.output for layer in state]), torch.stack([layer.cell for layer in state])
-
-
-def save_warm_state(path: Path, bilm: BiLM) -> None:
-    """Write the warm state of a biLM, which must have one, to a file."""
-    assert bilm.warm_output is not None
-    assert bilm.warm_cell is not None
+def save_warm_state(path: Path, state: State) -> None:
+    """Write a warm state, for one sentence, to a file."""
     with create_hdf5(path) as file:
-        file.create_dataset("output", data=bilm.warm_output[:, :, 0].cpu().numpy())
-        file.create_dataset("cell", data=bilm.warm_cell[:, :, 0].cpu().numpy())
+        file.create_dataset("output", data=np.stack([layer.output[:, 0] for layer in state]))
+        file.create_dataset("cell", data=np.stack([layer.cell[:, 0] for layer in state]))
 
 
-def load_warm_state(path: Path, bilm: BiLM) -> None:
-    """Load the warm state of a biLM from a file."""
-    L, P, D = bilm.shape.num_layers, bilm.shape.projection_dim, bilm.shape.cell_dim
+def load_warm_state(path: Path, shape: BiLMShape) -> State:
+    """Load a warm state from a file."""
+    L, P, D = shape.num_layers, shape.projection_dim, shape.cell_dim
     shapes = {"output": (L, 2, P), "cell": (L, 2, D)}
     arrays = dict(ForeignFile.open(path).read_arrays(shapes))
-    bilm.set_warm_state(torch.from_numpy(arrays["output"]), torch.from_numpy(arrays["cell"]))
+    return [
+        LayerState(output[:, None].astype(np.float32), cell[:, None].astype(np.float32))
+        for output, cell in zip(arrays["output"], arrays["cell"], strict=True)
+    ]

@@ -1,24 +1,20 @@
-"""Read and write weights.hdf5 through one table of names; also read safetensors files."""
+"""Read and write weights.hdf5 through one table of names."""
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.model.softmax import Softmax
-from elmo_zh.run.disk_space import system_error_number
+from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.weights import ModelWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,42 +83,26 @@ def _character_table(shape: CharacterShape, bilm_shape: BiLMShape) -> list[Entry
     ]
 
 
-def named_parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
-    """Return all weights by name; a softmax that shares the token table is listed under its own name too."""
-    tensors = {f"bilm.{name}": value.detach() for name, value in bilm.named_parameters()}
-    if softmax is not None:
-        tensors |= {"softmax.weight": softmax.weight.detach(), "softmax.bias": softmax.bias.detach()}
-    return tensors
-
-
-def published_arrays(bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
+def published_arrays(weights: ModelWeights, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the name and value of each dataset in the published layout, with a dtype from `choices.WEIGHT_DTYPES`."""
-    tensors = named_parameters(bilm, softmax)
-    table = weight_table(bilm.shape, has_softmax=softmax is not None)
-    left_over = set(tensors) - {name for entry in table for name in entry.parameters}
+    table = weight_table(weights.shape, has_softmax=weights.has_softmax)
+    left_over = set(weights.arrays) - {name for entry in table for name in entry.parameters}
     if left_over:
         raise BundleError(f"The published layout has no dataset for {', '.join(sorted(left_over))}.")
     for entry in table:
-        parts = [_part(tensors[name], entry.direction) for name in entry.parameters]
-        array = torch.cat(parts).float().cpu().numpy()
+        array = np.concatenate([_part(weights.arrays[name], entry.direction) for name in entry.parameters])
         assert array.size == math.prod(entry.shape), entry
         yield entry.dataset, array.reshape(entry.shape).astype(dtype, copy=False)
 
 
-def save_weights(path: Path, bilm: BiLM, softmax: Softmax | None, dtype: str = "float32") -> None:
+def save_weights(path: Path, weights: ModelWeights, dtype: str = "float32") -> None:
     """Write weights.hdf5 in the published layout; in float16, a tied softmax is another name for the token table."""
     with create_hdf5(path) as file:
-        for name, array in published_arrays(bilm, softmax, dtype):
-            if dtype == "float16" and name == "softmax/W" and is_tied(bilm, softmax):
+        for name, array in published_arrays(weights, dtype):
+            if dtype == "float16" and name == "softmax/W" and weights.is_tied:
                 file[name] = file["embedding"]
             else:
                 file.create_dataset(name, data=array)
-
-
-def is_tied(bilm: BiLM, softmax: Softmax | None) -> bool:
-    """Return whether the softmax equals the token table, as a tied softmax does."""
-    table = None if bilm.shape.characters else bilm.token_table.weight
-    return table is not None and softmax is not None and torch.equal(table, softmax.weight)
 
 
 def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
@@ -130,32 +110,33 @@ def num_parameters(shape: BiLMShape, *, has_softmax: bool = False) -> int:
     return sum(math.prod(entry.shape) for entry in weight_table(shape, has_softmax=has_softmax))
 
 
-def count_parameters(bilm: BiLM, softmax: Softmax | None) -> int:
+def count_parameters(weights: ModelWeights) -> int:
     """Return the number of parameters of a model; numbers that a tied softmax shares are counted once."""
-    shared = softmax.weight.numel() if softmax is not None and is_tied(bilm, softmax) else 0
-    return num_parameters(bilm.shape, has_softmax=softmax is not None) - shared
+    shared = weights.arrays["softmax.weight"].size if weights.is_tied else 0
+    return num_parameters(weights.shape, has_softmax=weights.has_softmax) - shared
 
 
-@torch.no_grad()
-def round_to_float16(bilm: BiLM, softmax: Softmax | None) -> None:
-    """Round all weights to float16 in place; they remain float32 tensors."""
-    for name, tensor in named_parameters(bilm, softmax).items():
-        rounded = tensor.half().float()
-        if not torch.isfinite(rounded).all():
+def rounded_to_float16(weights: ModelWeights) -> ModelWeights:
+    """Return a model with all weights rounded to float16; they remain float32 arrays."""
+    arrays = {}
+    for name, array in weights.arrays.items():
+        with np.errstate(over="ignore"):
+            arrays[name] = array.astype(np.float16).astype(np.float32)
+        if not np.isfinite(arrays[name]).all():
             raise BundleError(
                 f"{name} contains numbers that float16 cannot represent (NaN, or beyond ±65,504). Use --dtype float32."
             )
-        tensor.copy_(rounded)
+    return replace(weights, arrays=arrays)
 
 
-def _part(tensor: Tensor, direction: int | None) -> Tensor:
-    return tensor if direction is None else tensor[direction]
+def _part(array: NDArray[Any], direction: int | None) -> NDArray[Any]:
+    return array if direction is None else array[direction]
 
 
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
-) -> tuple[BiLM, Softmax | None]:
-    """Build a model from a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
+) -> ModelWeights:
+    """Read a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
     file = ForeignFile.open(path)
     has_softmax = with_softmax and file.has_group("softmax")
     table = weight_table(shape, has_softmax=has_softmax)
@@ -166,24 +147,35 @@ def load_model(
     shapes: dict[ForeignFile, dict[str, tuple[int, ...]]] = {}
     for entry in table:
         shapes.setdefault(sources[entry.dataset], {})[entry.dataset] = entry.shape
-    for source, own in shapes.items():
-        source.check_arrays(own)
-    bilm = BiLM(shape)
-    softmax = Softmax(shape.num_tokens, shape.projection_dim) if has_softmax else None
-    targets, entries = named_parameters(bilm, softmax), {entry.dataset: entry for entry in table}
-    for source, own in shapes.items():
-        for name, array in source.read_arrays(own):
-            _fill(targets, entries[name], array)
-    return bilm, softmax
+    for source, datasets in shapes.items():
+        source.check_arrays(datasets)
+    arrays = {
+        name: np.empty(sizes, np.float32) for name, sizes in parameter_shapes(shape, has_softmax=has_softmax).items()
+    }
+    entries = {entry.dataset: entry for entry in table}
+    for source, datasets in shapes.items():
+        for name, array in source.read_arrays(datasets):
+            _fill(arrays, entries[name], array)
+    return ModelWeights(shape=shape, arrays=arrays)
 
 
-def _fill(targets: Mapping[str, Tensor], entry: Entry, array: NDArray[Any]) -> None:
-    values, start = torch.from_numpy(array), 0
-    for name in entry.parameters:
-        target = _part(targets[name], entry.direction)
-        end = start + len(target) if len(entry.parameters) > 1 else len(values)
-        target.copy_(values[start:end].reshape(target.shape))
-        start = end
+def parameter_shapes(shape: BiLMShape, *, has_softmax: bool = False) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each parameter by name; in LSTM layers the first axis is the direction."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for entry in weight_table(shape, has_softmax=has_softmax):
+        rows, *others = entry.shape
+        if entry.dataset.startswith("CNN/W_cnn"):
+            rows, *others = others  # the file has a leading axis of 1
+        for name in entry.parameters:
+            sizes = (rows // len(entry.parameters), *others)
+            shapes[name] = sizes if entry.direction is None else (2, *sizes)
+    return shapes
+
+
+def _fill(arrays: Mapping[str, Floats], entry: Entry, array: NDArray[Any]) -> None:
+    for name, values in zip(entry.parameters, np.split(array, len(entry.parameters)), strict=True):
+        target = _part(arrays[name], entry.direction)
+        target[...] = values.reshape(target.shape)
 
 
 def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
@@ -195,23 +187,3 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
                 f"{file.path}: {name} is not in the model that options.json describes. The two files belong to"
                 " different models, or the options were changed."
             )
-
-
-def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file; raise OSError or SafetensorError if it is unreadable or damaged."""
-    try:
-        return load_file(path)
-    except RuntimeError as error:
-        # torch maps the file, and reports errors of the disk as RuntimeError.
-        number = system_error_number(error)
-        if number is None:
-            raise
-        raise OSError(number, os.strerror(number), str(path)) from None
-
-
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write tensors to a safetensors file that the same people may read as any other new file."""
-    path.touch()
-    mode = path.stat().st_mode
-    save_file(dict(tensors), path)  # only the owner may read what safetensors creates
-    path.chmod(mode)

@@ -21,7 +21,7 @@ from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
-from elmo_zh.model.composition import parts_of
+from elmo_zh.reader.composition import parts_of
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors

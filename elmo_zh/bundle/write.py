@@ -8,8 +8,8 @@ from typing import Any
 
 import h5py
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden
@@ -17,21 +17,12 @@ from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import (
-    count_parameters,
-    num_parameters,
-    published_arrays,
-    round_to_float16,
-    save_tensors,
-    save_weights,
-)
+from elmo_zh.bundle.weights import count_parameters, num_parameters, published_arrays, rounded_to_float16, save_weights
 from elmo_zh.bundle.word2vec_table import read_table, shorten, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
-from elmo_zh.model.batches import build_inputs, build_lexicon, mark_sentence, pad_sentences
-from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.softmax import Softmax
+from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
@@ -51,8 +42,7 @@ NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "h
 class BundleSource:
     """Everything needed to write a bundle."""
 
-    bilm: BiLM  # The trained model, on the CPU; its warm state is written if it has one
-    softmax: Softmax | None
+    weights: ModelWeights  # The trained model; its warm state is written if it has one
     vocabulary: Vocabulary | None
     spelling: SpellingModel
     user_dictionary: Path | None
@@ -73,7 +63,7 @@ class BundleSource:
 
     def options(self) -> dict[str, Any]:
         """Return the content of options.json."""
-        return options_of(self.bilm.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
+        return options_of(self.weights.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
 
 
 def source_of(bundle: Bundle) -> BundleSource:
@@ -84,8 +74,7 @@ def source_of(bundle: Bundle) -> BundleSource:
     if vocabulary is not None and layout.word2vec.exists():
         word2vec = read_table(layout.word2vec, len(vocabulary))
     return BundleSource(
-        bilm=bundle.bilm,
-        softmax=bundle.softmax,
+        weights=bundle.weights,
         vocabulary=vocabulary,
         spelling=bundle.spelling,
         user_dictionary=layout.user_dictionary if layout.user_dictionary.exists() else None,
@@ -103,20 +92,20 @@ def source_of(bundle: Bundle) -> BundleSource:
 def least_bytes(source: BundleSource, form: BundleForm) -> int:
     """Return the size in bytes of a model's weights in a given form; its other files are small or compressed."""
     if form.dtype == "float16":
-        num_numbers = count_parameters(source.bilm, source.softmax)
+        num_numbers = count_parameters(source.weights)
     else:
-        num_numbers = num_parameters(source.bilm.shape, has_softmax=source.softmax is not None)
+        num_numbers = num_parameters(source.weights.shape, has_softmax=source.weights.has_softmax)
     if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
-        num_numbers += source.bilm.token_table.weight.numel()
+        num_numbers += source.weights.token_table.size
     return num_numbers * np.dtype(form.dtype).itemsize
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
-    """Write a model into a new folder, in any form; float16 rounds the model in place and reports the change."""
+    """Write a model into a new folder, in any form; float16 rounds the weights and reports the change."""
     golden = None
     if form.dtype == "float16":
         exact = _compute_golden(source)
-        round_to_float16(source.bilm, source.softmax)
+        source = replace(source, weights=rounded_to_float16(source.weights))
         golden = _compute_golden(source)
         change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
         reporter.note(
@@ -131,7 +120,7 @@ def write_model(folder: Path, source: BundleSource, form: BundleForm, command: s
 
 def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
-    characters = source.bilm.shape.characters
+    characters = source.weights.shape.characters
     if form.layout == "simple_elmo" and characters is None:
         raise BundleError("simple_elmo cannot read token-mode models such as this one. Choose another --layout.")
     if characters is not None and not characters.is_published:
@@ -143,11 +132,14 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     if source.vocabulary is not None:
         source.vocabulary.save(folder / "vocab.txt")
     if form.layout == "simple_elmo":
-        save_weights(folder / "model.hdf5", source.bilm, source.softmax, form.dtype)
+        save_weights(folder / "model.hdf5", source.weights, form.dtype)
     else:
-        arrays = published_arrays(source.bilm, source.softmax, form.dtype)
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays}
-        save_tensors(tensors, folder / "model.safetensors")
+        arrays = published_arrays(source.weights, form.dtype)
+        path = folder / "model.safetensors"
+        path.touch()
+        mode = path.stat().st_mode
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays}, path)
+        path.chmod(mode)  # only the owner may read what safetensors creates
 
 
 def write_bundle(folder: Path, source: BundleSource) -> None:
@@ -155,25 +147,25 @@ def write_bundle(folder: Path, source: BundleSource) -> None:
     _write_files(folder, source, _compute_golden(source), "float32")
 
 
-def write_tuned(folder: Path, bundle: Bundle, bilm: BiLM) -> None:
+def write_tuned(folder: Path, bundle: Bundle, weights: ModelWeights) -> None:
     """Write a bundle without softmax, for a biLM that was trained further as part of another network."""
     start = {"digest": bundle.digest, "tokens": bundle.info["training"].get("tokens")}
     origin = {"program": OWN_PROGRAM, "started_from": {**start, "origin": bundle.info["origin"]}}
-    write_bundle(folder, replace(source_of(bundle), bilm=bilm, softmax=None, origin=origin))
+    write_bundle(folder, replace(source_of(bundle), weights=weights, origin=origin))
 
 
 def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str) -> None:
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
     write_json(layout.options, source.options())
-    save_weights(layout.weights, source.bilm, source.softmax, dtype)
+    save_weights(layout.weights, source.weights, dtype)
     if _has_embedding_file(source, dtype):
         with create_hdf5(layout.vocab_embedding) as file:
-            file.create_dataset("embedding", data=source.bilm.token_table.weight.detach().numpy())
+            file.create_dataset("embedding", data=source.weights.token_table)
     if source.word2vec is not None:
         write_table(layout.word2vec, shorten(source.word2vec) if dtype == "float16" else source.word2vec)
-    if source.bilm.warm_cell is not None:
-        save_warm_state(layout.warm_state, source.bilm)
+    if source.weights.warm_state is not None:
+        save_warm_state(layout.warm_state, source.weights.warm_state)
     if source.vocabulary is not None:
         source.vocabulary.save(layout.vocab)
     source.spelling.save(layout.character_counts)
@@ -189,7 +181,7 @@ def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str)
 
 def _has_embedding_file(source: BundleSource, dtype: str) -> bool:
     # weights.hdf5 holds the same dataset. The copy is left out of a bundle that is meant to be small.
-    return source.bilm.shape.characters is None and dtype == "float32"
+    return source.weights.shape.characters is None and dtype == "float32"
 
 
 def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
@@ -197,7 +189,7 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
     return {
         "format": BUNDLE_FORMAT,
         "elmo_zh": __version__,
-        "mode": source.bilm.shape.mode,
+        "mode": source.weights.shape.mode,
         "origin": dict(source.origin),
         "segmenter": describe_segmenter(text, source.user_dictionary) if text else None,
         "text": preparation_settings(text, without=NOT_IN_BUNDLE) if text else None,
@@ -212,12 +204,12 @@ def _compute_golden(source: BundleSource) -> Golden:
     """Compute the golden sentences' vectors; if the segmenter is unknown, each character is a token."""
     preparation = source.build_preparation()
     sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
-    lexicon = build_lexicon(source.bilm, source.vocabulary, source.alphabet)
+    lexicon = build_lexicon(source.weights.shape, source.vocabulary, source.alphabet)
     vectors = []
     for tokens in sentences:
-        ids, mask = pad_sentences([mark_sentence(lexicon.encode(tokens))])
-        activations = source.bilm.layer_activations(build_inputs(lexicon, ids), mask)[:, 0, 1:-1]
-        vectors.append(activations.float().numpy())
+        words, numbered = source.weights.number_words(lexicon, [np.array(lexicon.encode(tokens), np.int64)])
+        reader = source.weights.reader
+        vectors.append(reader.read(words, numbered, reader.start_state(1))[0])
     return Golden(texts=list(GOLDEN_TEXTS), sentences=sentences, vectors=vectors)
 
 

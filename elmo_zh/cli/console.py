@@ -11,7 +11,7 @@ import click
 from tqdm import tqdm
 
 from elmo_zh.language import translate
-from elmo_zh.run.reporter import Progress, steps_watched
+from elmo_zh.run.reporter import Progress
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
@@ -88,9 +88,7 @@ class Console:
             disable=self._quiet,
             **({"dynamic_ncols": True} if on_terminal else _EVERY_15_SECONDS),
         ) as bar:
-            shown = _Bar(bar)
-            with steps_watched(lambda num_tokens: shown.update(0, **{"tokens of this line": num_tokens})):
-                yield shown
+            yield _Bar(bar)
 
 
 def _print(message: str) -> None:

@@ -90,8 +90,8 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     from elmo_zh.bundle.compatibility import describe_readers
     from elmo_zh.bundle.weights import count_parameters
 
-    shape, has_warm_state = found.bilm.shape, found.bilm.warm_cell is not None and layout == "bundle"
-    if found.bilm.warm_cell is not None and not has_warm_state:
+    shape, has_warm_state = found.weights.shape, found.weights.warm_state is not None and layout == "bundle"
+    if found.weights.warm_state is not None and not has_warm_state:
         common.console.note(f"The layout {layout} cannot store the model's warm state, so the warm state is left out.")
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
@@ -102,7 +102,7 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
         f"Wrote {output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
-        f" projection {shape.projection_dim}), {count_parameters(found.bilm, found.softmax):,} parameters, {rows}.",
+        f" projection {shape.projection_dim}), {count_parameters(found.weights):,} parameters, {rows}.",
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )

@@ -83,10 +83,9 @@ def explore(
         choice = _with_words(common, index, choice)
         if announce:
             announce()
-        device = common.device or "auto"
-        content = PageContent(index, embedder, choice, device, common.console, labels)
+        content = PageContent(index, embedder, choice, common.console, labels)
         if server is not None:
-            _serve(common, server, content, LiveSentences(index, embedder, device, content))
+            _serve(common, server, content, LiveSentences(index, embedder, content))
         elif output is not None:
             _write(common, embedder, output, content.whole())
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @input_argument
 @shared_options("model", "segmented")
 @input_options
-@shared_options("stateful", "device")
+@shared_options("stateful")
 @common_options_of_readers
 def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     """Measure a text's exact perplexity and bits per character.
@@ -60,7 +60,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
         bundle = load_model(common, model_path(common.model), "perplexity is")
         splits = not common.segmented and bundle.text is not None and bundle.text.split_sentences
         reading = LineReading(segmented=common.segmented, split_sentences=splits)
-        scorer = LineScorer(bundle, common.device or "auto", reading)
+        scorer = LineScorer(bundle, reading)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
     _report_words(common, scorer, counts, " Unknown words lower the perplexity, so compare bits per character instead.")
     figures = counts.figures()
@@ -119,7 +119,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     paths = [common.model, options.against] if options.against else [common.model]
     with common.opened_texts(files) as texts:
         models = (load_model(common, model_path(path), "scores are") for path in paths)
-        scorer, *others = [LineScorer(each, common.device or "auto", reading) for each in models]
+        scorer, *others = [LineScorer(each, reading) for each in models]
         other = others[0] if others else None
         kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
@@ -140,7 +140,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
         bundle = load_model(common, model_path(common.model), "scores are")
-        scorer = LineScorer(bundle, common.device or "auto")
+        scorer = LineScorer(bundle)
         scores = list(iter_pair_scores(scorer, texts, names, common.console))
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)

@@ -13,7 +13,6 @@ from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.embed.text_tokens import require_sentences
-from elmo_zh.model.precision import choose_device
 from elmo_zh.scoring.exact import TextMeasure, costs_from, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.segmenters.registry import split_tokens
@@ -148,7 +147,6 @@ class LineScorer:
     def __init__(
         self,
         bundle: Bundle,
-        device: str = "auto",
         reading: LineReading | None = None,
         user_dictionary: Path | None = None,
     ) -> None:
@@ -156,31 +154,25 @@ class LineScorer:
 
         Args:
             bundle: The model.
-            device: auto (a GPU if there is one), cpu or cuda.
             reading: How a line becomes sentences; default: a raw line is one sentence.
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
             TypeError: If `bundle` is not a loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
-            ElmoZhError: If the device is not one of those listed, or not available.
         """
         self.bundle = check_instance(bundle, Bundle, "LineScorer", "bundle", "a Bundle; LineScorer.load takes a path")
         self.reading = reading or LineReading()
-        self._device = choose_device(device)
-        self._softmax, self._vocabulary = bundle.require_probabilities()
+        self._vocabulary = bundle.require_probabilities()
         if self.reading.split_sentences:
             require_sentences(bundle)
         self._user_dictionary = user_dictionary
         self._preparation = None if self.reading.segmented else bundle.build_preparation(user_dictionary)
-        bundle.bilm.to(self._device)
-        self._softmax.to(self._device)
 
     @classmethod
     def load(
         cls,
         path: str | Path | None = None,
-        device: str = "auto",
         *,
         segmented: bool = False,
         split_sentences: bool = False,
@@ -190,7 +182,6 @@ class LineScorer:
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
-            device: auto (a GPU if there is one), cpu or cuda.
             segmented: Lines are tokens separated by single spaces, looked up unchanged.
             split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
@@ -198,20 +189,19 @@ class LineScorer:
         Raises:
             TypeError: If the path is missing.
             BundleError: If the folder is not a valid bundle with a softmax, or cannot read lines in this way.
-            ElmoZhError: If the device is not one of those listed, or not available.
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
-        return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), device, reading)
+        return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), reading)
 
     def __repr__(self) -> str:
-        shape = self.bundle.bilm.shape
+        shape = self.bundle.shape
         size = f"{shape.num_layers + 1} layers, dimension {2 * shape.projection_dim}"
-        return f"<LineScorer of {self.bundle.path}: {size}, {self._device.type}>"
+        return f"<LineScorer of {self.bundle.path}: {size}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the folder, the kind of device and the reading settings, but not the weights."""
+        """Pickle the folder and the reading settings, but not the weights."""
         place = self.bundle.path.absolute(), self.bundle.digest
-        return _load_same, (*place, self._device.type, self.reading, self._user_dictionary)
+        return _load_same, (*place, self.reading, self._user_dictionary)
 
     def score(self, lines: Iterable[str]) -> list[LineScore]:
         """Return the cost of each line; equal lines are scored only once.
@@ -231,18 +221,18 @@ class LineScorer:
         lexicon = self.bundle.build_lexicon()
         sentences = [line.tokens for found in split for line in found]
         ids = [np.asarray(lexicon.encode(tokens)) for tokens in sentences]
-        costs = iter(sentence_costs(self.bundle.bilm, self._softmax, lexicon, ids))
+        costs = iter(sentence_costs(self.bundle.weights, lexicon, ids))
         scores = [self._line_score(found, [next(costs) for _ in found], lexicon) for found in split]
         return dict(zip(lines, scores, strict=True))
 
     def iter_stream(self, lines: Iterable[str]) -> Iterator[LineScore]:
         """Yield the cost of each line in a text, carrying the state over from sentence to sentence."""
-        state = self.bundle.bilm.zero_state(1)
+        state = self.bundle.weights.reader.zero_state(1)
         for line in lines:
             sentences, costs, lexicon = self._sentences(line), [], self.bundle.build_lexicon()
             for sentence in sentences:
                 ids = np.asarray(lexicon.encode(sentence.tokens))
-                found, state = costs_from(self.bundle.bilm, self._softmax, lexicon, ids, state)
+                found, state = costs_from(self.bundle.weights, lexicon, ids, state)
                 costs.append(found)
             yield self._line_score(sentences, costs, lexicon)
 

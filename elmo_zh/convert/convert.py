@@ -18,7 +18,7 @@ from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
 from elmo_zh.errors import BundleError, CorpusError
-from elmo_zh.model.batches import build_lexicon
+from elmo_zh.reader.weights import build_lexicon
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import UNFINISHED, atomic_path
 from elmo_zh.run.find_runs import is_run
@@ -61,9 +61,10 @@ def convert_model(
                 " needed. Leave out --warm-on."
             )
         if settings.warm_on is not None:
-            lexicon = build_lexicon(found.bilm, found.vocabulary, found.alphabet)
+            lexicon = build_lexicon(found.weights.shape, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
-            count = warm_up(found.bilm, lexicon, sentences)
+            warm_state, count = warm_up(found.weights, lexicon, sentences)
+            found = replace(found, weights=replace(found.weights, warm_state=warm_state))
             reporter.note(
                 f"convert: sentences will start from the mean state at sentence ends. Sentences averaged: {count:,}"
             )

@@ -18,13 +18,14 @@ import torch
 from torch import Tensor
 
 from elmo_zh.bundle.options_json import load_options, parse_shape
-from elmo_zh.bundle.weights import num_parameters
+from elmo_zh.bundle.weights import num_parameters, parameter_shapes
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.convert.published import KnownText
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.lexicon import Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel
@@ -74,12 +75,11 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
         words=_load_dictionary(folder / "word.dic", _THEIR_SPECIALS) if has_words else None,
     )
     shape = _parse_shape(config, config_path, dictionaries)
-    bilm = _build_bilm(shape, token_embedder, encoder, dictionaries, folder)
+    weights = _weights(shape, token_embedder, encoder, dictionaries, folder)
     used = [config_path, folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
     used += [folder / "word.dic"] if has_words else []
     return BundleSource(
-        bilm=bilm,
-        softmax=None,
+        weights=weights,
         vocabulary=dictionaries.vocabulary(),
         spelling=SpellingModel.build({}),
         user_dictionary=text.user_dictionary,
@@ -235,14 +235,14 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
 
-def _build_bilm(
+def _weights(
     shape: BiLMShape,
     token_embedder: dict[str, Tensor],
     encoder: dict[str, Tensor],
     dictionaries: _Dictionaries,
     folder: Path,
-) -> BiLM:
-    """Return the biLM with all weights; the files have to contain every parameter and nothing unused."""
+) -> ModelWeights:
+    """Return all weights; the files have to contain every parameter and nothing unused."""
     assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
@@ -252,32 +252,27 @@ def _build_bilm(
         found |= _lstm_parameters(encoder, shape)
         if left_over := [*token_embedder, *encoder]:
             raise ValueError(f"unknown weights: {', '.join(left_over)}")
-        bilm = BiLM(shape)
-        _fill(bilm, found)
+        arrays = {name: _checked(name, found[name], sizes) for name, sizes in parameter_shapes(shape).items()}
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
         raise BundleError(
             f"{folder}: the weights do not match the model's configuration ({error}). Specify another configuration"
             " (--options FILE), or download the model again."
         ) from None
-    return bilm
+    return ModelWeights(shape=shape, arrays=arrays)
 
 
-def _fill(bilm: BiLM, found: Mapping[str, Tensor]) -> None:
-    """Copy values into all parameters; each value has to exist, be finite and have the right shape."""
-    for name, parameter in bilm.named_parameters():
-        value = found[name].float()
-        if value.shape != parameter.shape or not bool(torch.isfinite(value).all()):
-            raise ValueError(
-                f"{name} has shape {tuple(value.shape)}; expected finite numbers of shape {tuple(parameter.shape)}"
-            )
-        with torch.no_grad():
-            parameter.copy_(value)
+def _checked(name: str, tensor: Tensor, expected: tuple[int, ...]) -> Floats:
+    """Return a tensor as float32; it has to be finite and to have the right shape."""
+    value = tensor.float()
+    if tuple(value.shape) != expected or not bool(torch.isfinite(value).all()):
+        raise ValueError(f"{name} has shape {tuple(value.shape)}; expected finite numbers of shape {expected}")
+    return value.contiguous().numpy()
 
 
 def _token_parameters(
     state: dict[str, Tensor], shape: CharacterShape, dictionaries: _Dictionaries
 ) -> Iterator[tuple[str, Tensor]]:
-    N, ours = shape.num_filters, "character_cnn"
+    N, ours = shape.num_filters, "bilm.character_cnn"
     yield f"{ours}.embedding", dictionaries.reorder_characters(state.pop("char_emb_layer.embedding.weight"))
     if shape.word_dim:
         yield f"{ours}.word_embedding", dictionaries.reorder_words(state.pop("word_emb_layer.embedding.weight"))
@@ -304,10 +299,10 @@ def _lstm_parameters(state: dict[str, Tensor], shape: BiLMShape) -> Iterator[tup
 
         bias = both("state_linearity.bias").clone()
         bias[:, D : 2 * D] -= 1.0
-        yield f"layers.{layer}.input_weight", _reorder_gates(both("input_linearity.weight"), D).transpose(1, 2)
-        yield f"layers.{layer}.recurrent_weight", _reorder_gates(both("state_linearity.weight"), D).transpose(1, 2)
-        yield f"layers.{layer}.bias", _reorder_gates(bias, D)
-        yield f"layers.{layer}.projection", both("state_projection.weight").transpose(1, 2)
+        yield f"bilm.layers.{layer}.input_weight", _reorder_gates(both("input_linearity.weight"), D).transpose(1, 2)
+        yield f"bilm.layers.{layer}.recurrent_weight", _reorder_gates(both("state_linearity.weight"), D).transpose(1, 2)
+        yield f"bilm.layers.{layer}.bias", _reorder_gates(bias, D)
+        yield f"bilm.layers.{layer}.projection", both("state_projection.weight").transpose(1, 2)
 
 
 def _reorder_gates(rows: Tensor, cell_dim: int) -> Tensor:

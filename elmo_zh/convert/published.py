@@ -45,11 +45,10 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
             f"{options_path} belongs to a bundle made from an ELMoForManyLangs model, but the rest of the bundle is"
             " missing. Give the whole bundle."
         )
-    bilm, softmax = load_model(weights, shape, token_embeddings)
+    loaded = load_model(weights, shape, token_embeddings)
     used = [options_path, weights, vocab_path if vocabulary else None, token_embeddings]
     return BundleSource(
-        bilm=bilm,
-        softmax=softmax,
+        weights=loaded,
         vocabulary=vocabulary,
         spelling=SpellingModel.build({}),
         user_dictionary=text.user_dictionary,

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.embed.sentence_vectors import TokenLayerVectors
+from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.language_model import weights_of
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
@@ -46,7 +47,7 @@ class BatchBiLM(nn.Module):
         if isinstance(words, str):
             raise TypeError(f"vocab_to_cache is the string {words!r:.40}; expected a list of words")
         distinct = {word: row for row, word in enumerate(dict.fromkeys(words), start=2)}
-        vectors = TokenLayerVectors(self.bilm, lexicon, unknown="backoff")(list(distinct))
+        vectors = torch.from_numpy(WordVectors(weights_of(self.bilm, None), lexicon, "backoff")(list(distinct)))
         return vectors[[0, 1, *map(distinct.__getitem__, words)]]
 
     def get_output_dim(self) -> int:

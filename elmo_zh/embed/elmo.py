@@ -23,9 +23,11 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.checks import check_path, check_token_sentences, refusal
 from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.errors import BundleError
-from elmo_zh.model.batches import build_lexicon
-from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.language_model import build_modules, weights_of
 from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.weights import build_lexicon
 from elmo_zh.run.files import atomic_path, claimed_output
 from elmo_zh.vocabulary.lexicon import BYTES, Lexicon
 
@@ -191,7 +193,7 @@ class Elmo(nn.Module):
             claimed_output(output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force),
             atomic_path(output) as unfinished,
         ):
-            write_tuned(unfinished, load_same_bundle(*self._loaded), bilm)
+            write_tuned(unfinished, load_same_bundle(*self._loaded), weights_of(bilm, None))
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
         """Return the ids that `forward` takes for segmented sentences, according to the model's mode.
@@ -339,5 +341,5 @@ def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Seque
         raise BundleError(
             f"{options_file} belongs to a bundle converted from ELMoForManyLangs. Load the bundle with from_bundle."
         )
-    bilm, _ = load_model(weight_file, shape, with_softmax=False)
-    return BatchBiLM(bilm, build_lexicon(bilm, None, BYTES), vocab_to_cache)
+    weights = load_model(weight_file, shape, with_softmax=False)
+    return BatchBiLM(build_modules(weights)[0], build_lexicon(shape, None, BYTES), vocab_to_cache)

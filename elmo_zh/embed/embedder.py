@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
@@ -24,7 +22,8 @@ from elmo_zh.checks import (
     check_token_sentences,
     check_whole_number,
 )
-from elmo_zh.choices import RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.choices import EMBED_PRECISIONS, RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.embed.device import choose_device
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_tokens import SentenceTokens
 from elmo_zh.embed.sentence_vectors import (
@@ -37,11 +36,12 @@ from elmo_zh.embed.sentence_vectors import (
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model.precision import PRECISIONS, choose_device
-from elmo_zh.model.precision_choice import advise_against
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.windows import iter_windows
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Assumed length of a sentence, to guess how many fit into a batch.
 _USUAL_SENTENCE_TOKENS = 32
@@ -61,6 +61,7 @@ class ElmoEmbedder(SentenceTokens):
 
     Attributes:
         bundle: The model and everything that belongs to it.
+        device: The kind of device used: cpu or cuda.
         precision: Precision of the matrix products: float32, bfloat16 or int8.
         unknown: Input for a word outside the vocabulary: unk or backoff.
         dtype: Numeric type of the vectors: float32 or float16.
@@ -82,8 +83,8 @@ class ElmoEmbedder(SentenceTokens):
         user_dictionary: str | Path | None = None,
     ) -> None:
         bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
-        self._device = choose_device(device)
-        check_choice(precision, PRECISIONS, "ElmoEmbedder", "precision", ElmoZhError)
+        self.device = choose_device(device)
+        check_choice(precision, EMBED_PRECISIONS, "ElmoEmbedder", "precision", ElmoZhError)
         check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
         check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
@@ -91,14 +92,14 @@ class ElmoEmbedder(SentenceTokens):
         self.precision, self.dtype = precision, dtype
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
-        if not PRECISIONS[precision].runs_on(self._device):
+        if precision == "int8" and self.device != "cpu":
             raise ElmoZhError(f"precision {precision} works only on CPUs. Use bfloat16 on GPUs, or set device to cpu.")
-        self._bilm = bundle.bilm.to(self._device)
+        self._reader = bundle.weights.reader
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
         self._forms: TokenForms | None = None
         self._watch = UnknownWatch(bundle)
-        self._state = self._bilm.zero_state(1)
+        self._state = self._reader.zero_state(1)
 
     @classmethod
     def load(
@@ -149,12 +150,7 @@ class ElmoEmbedder(SentenceTokens):
     @property
     def num_layers(self) -> int:
         """L + 1, the number of layers: the token layer and the LSTM layers."""
-        return self._bilm.shape.num_layers + 1
-
-    @property
-    def device(self) -> str:
-        """The kind of device used: cpu or cuda."""
-        return self._device.type
+        return self.bundle.shape.num_layers + 1
 
     def identity(self) -> dict[str, str]:
         """Return all that the vectors depend on except the text: model, precision, `unknown` and user dictionary."""
@@ -163,13 +159,19 @@ class ElmoEmbedder(SentenceTokens):
 
     def precision_advice(self) -> str:
         """Explain why bfloat16 is no faster than float32 on this machine; return "" if it is faster or not in use."""
+        if self.precision != "bfloat16":
+            return ""
+        import torch
+
+        from elmo_zh.model.precision_choice import advise_against
+
         num_rows = max(1, self.batch_tokens // _USUAL_SENTENCE_TOKENS)
-        return advise_against(PRECISIONS[self.precision], self._device, self._bilm.shape, num_rows)
+        return advise_against(torch.device(self.device), self.bundle.shape, num_rows)
 
     @property
     def dimension(self) -> int:
         """2P, the length of each vector."""
-        return 2 * self._bilm.shape.projection_dim
+        return 2 * self.bundle.shape.projection_dim
 
     @overload
     def embed(self, sentences: Iterable[str], *, keep: Spans | None = None) -> list[Vectors]: ...
@@ -242,9 +244,7 @@ class ElmoEmbedder(SentenceTokens):
         with self._lock:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
-                self._vectors = SentenceVectors(
-                    self._bilm, self._lexicon, self._device, PRECISIONS[self.precision], self.batch_tokens, self.unknown
-                )
+                self._vectors = self._build_vectors()
             if not self.is_stateful:
                 return self._vectors.read(sentences, self.dtype)
             vectors = []
@@ -253,7 +253,15 @@ class ElmoEmbedder(SentenceTokens):
                 vectors.append(found.astype(self.dtype, copy=False))
             return vectors
 
-    def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> list[Tensor]:
+    def _build_vectors(self) -> SentenceVectors:
+        read_batch = None
+        if (self.precision, self.device) != ("float32", "cpu"):
+            from elmo_zh.embed.torch_reader import build_torch_reader
+
+            read_batch = build_torch_reader(self.bundle.bilm, self.precision, self.device)
+        return SentenceVectors(self.bundle.weights, self._lexicon, self.batch_tokens, self.unknown, read_batch)
+
+    def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> "list[Tensor]":
         """Return the vectors of sentences as tensors.
 
         Args:
@@ -268,6 +276,8 @@ class ElmoEmbedder(SentenceTokens):
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
+        import torch
+
         return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
@@ -360,12 +370,12 @@ class ElmoEmbedder(SentenceTokens):
         top = check_whole_number(top, "substitutes_many", "top", 0, kinds=(TypeError, ValueError))
         check_choice(ranking, RANKINGS, "substitutes_many", "ranking")
         with self._lock:
-            self._finder = self._finder or SubstituteFinder(self.bundle, self._device, self.unknown)
+            self._finder = self._finder or SubstituteFinder(self.bundle, self.unknown)
             return self._finder.find(checked, top, ranking=ranking, with_punctuation=with_punctuation)
 
     def reset_state(self) -> None:
         """Reset the state of a stateful embedder to zeros."""
-        self._state = self._bilm.zero_state(1)
+        self._state = self._reader.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
         """Return the state that a stateful embedder carries, as arrays.

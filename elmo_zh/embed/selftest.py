@@ -5,20 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden, load_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.bundle.weights import is_tied
+from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.model.batches import build_inputs
-from elmo_zh.model.precision import FLOAT32, PRECISIONS
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 # For vectors that are computed twice: far above rounding errors, far below the effect of any fault.
@@ -142,7 +137,7 @@ def _check_tables(bundle: Bundle) -> Check:
     if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
         problems.append(f"vocab.data has digest {vocabulary.digest()}, not the digest recorded at export")
     if layout.vocab_embedding.exists():
-        ours = bundle.bilm.token_table.weight.detach().cpu().numpy()
+        ours = bundle.weights.token_table
         file = ForeignFile.open(layout.vocab_embedding)
         if not np.array_equal(file.read_array("embedding", ours.shape), ours):
             problems.append("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
@@ -150,19 +145,15 @@ def _check_tables(bundle: Bundle) -> Check:
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)
 
 
-@torch.no_grad()
 def find_neighbours(bundle: Bundle) -> list[Neighbours]:
     """Return the neighbours of the most frequent words in each of the model's tables."""
     if bundle.vocabulary is None:
         return []
-    size = min(len(bundle.vocabulary), _CANDIDATES)
-    lexicon = bundle.build_lexicon()
-    device = next(bundle.bilm.parameters()).device
-    tied = is_tied(bundle.bilm, bundle.softmax)
-    name = "token layer and softmax" if tied else "token layer"
-    tables = {name: bundle.bilm.token_layer(build_inputs(lexicon, torch.arange(size)).to(device))}
-    if bundle.softmax is not None and not tied:
-        tables["softmax"] = bundle.softmax.weight[:size]
+    size, weights = min(len(bundle.vocabulary), _CANDIDATES), bundle.weights
+    name = "token layer and softmax" if weights.is_tied else "token layer"
+    tables = {name: weights.token_vectors(bundle.build_lexicon(), range(size))}
+    if weights.has_softmax and not weights.is_tied:
+        tables["softmax"] = weights.arrays["softmax.weight"][:size]
     words = bundle.vocabulary.tokens
     chosen = [row for row in range(len(SPECIALS), size) if words[row].isalpha()][:_NUM_WORDS]
     return [
@@ -172,12 +163,12 @@ def find_neighbours(bundle: Bundle) -> list[Neighbours]:
     ]
 
 
-def _nearest(table: Tensor, row: int) -> list[int]:
+def _nearest(table: NDArray[np.float32], row: int) -> list[int]:
     """Return the rows most similar to a row by cosine, except the row itself and the special tokens."""
-    similar = functional.cosine_similarity(table, table[row][None], dim=1)
-    similar[: len(SPECIALS)] = similar[row] = -2.0
+    similar = table @ table[row] / np.maximum(np.linalg.norm(table, axis=1), np.finfo(np.float32).tiny)
+    similar[: len(SPECIALS)] = similar[row] = -np.inf
     count = min(_NUM_NEIGHBOURS, len(table) - len(SPECIALS) - 1)
-    return [int(near) for near in similar.topk(count).indices]
+    return [int(near) for near in np.argsort(-similar, kind="stable")[:count]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,9 +187,9 @@ def measure_deviations(bundle: Bundle, sentences: Sequence[Sequence[str]]) -> li
     """Compare segmented sentences' vectors at every other precision with their float32 vectors, on the CPU."""
     found = {
         name: np.concatenate(ElmoEmbedder(bundle, "cpu", name).compute_vectors(sentences), axis=1, dtype=np.float64)
-        for name in PRECISIONS
+        for name in EMBED_PRECISIONS
     }
-    exact = found.pop(FLOAT32.name)
+    exact = found.pop("float32")
     return [
         _compare(name, layer, vectors[layer], exact[layer])
         for name, vectors in found.items()

@@ -72,7 +72,7 @@ class SentenceTokens:
             TypeError: If the tokens are not a list of strings.
         """
         tokens = check_tokens(tokens, "find_unknown", "tokens")
-        if self.bundle.vocabulary is None or self.bundle.bilm.shape.characters is not None:
+        if self.bundle.vocabulary is None or self.bundle.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
         return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
 

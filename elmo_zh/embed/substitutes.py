@@ -18,19 +18,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.checks import Place
-from elmo_zh.embed.sentence_vectors import TokenLayerVectors
+from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.model.batches import iter_length_sorted, pad_sentences
-from elmo_zh.model.bilm import State
-from elmo_zh.model.composition import Composition, parts_of
-from elmo_zh.model.kernels.cells import LSTMState
+from elmo_zh.reader.batches import PackedSentences, iter_length_sorted
+from elmo_zh.reader.bilm import LayerState, State
+from elmo_zh.reader.composition import Composition, parts_of
+from elmo_zh.reader.lstm import Floats
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The conjunctions of the patterns; those outside the vocabulary are left out.
@@ -88,7 +85,7 @@ class Substitutes:
 
 
 class SubstituteFinder:
-    """Finds substitutes with a model, whose softmax is moved to the biLM's device.
+    """Finds substitutes with a model.
 
     `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern, backoff also
     composes its softmax row if it has known words in it; otherwise no cosine is added.
@@ -96,14 +93,14 @@ class SubstituteFinder:
     Raises BundleError if the bundle has no softmax or no vocabulary.
     """
 
-    def __init__(self, bundle: Bundle, device: torch.device, unknown: str = "unk") -> None:
-        self._softmax, self._vocabulary = bundle.require_probabilities()
-        self._bilm, self._device = bundle.bilm, device
-        self._softmax.to(device)
-        self._prior = zipf_log_prior(len(self._vocabulary)).to(device)
-        self._is_punctuation = torch.tensor([not is_word(token) for token in self._vocabulary.tokens], device=device)
-        self._word_vectors = TokenLayerVectors(bundle.bilm, bundle.build_lexicon(), unknown=unknown)
-        self._patterns = self._word_vectors([each for each in PATTERNS if each in self._vocabulary])[2:]
+    def __init__(self, bundle: Bundle, unknown: str = "unk") -> None:
+        self._vocabulary = bundle.require_probabilities()
+        self._reader = bundle.weights.reader
+        self._weight, self._bias = bundle.weights.arrays["softmax.weight"], bundle.weights.arrays["softmax.bias"]
+        self._prior = zipf_log_prior(len(self._vocabulary))
+        self._is_punctuation = np.array([not is_word(token) for token in self._vocabulary.tokens])
+        self._word_vectors = WordVectors(bundle.weights, bundle.build_lexicon(), unknown)
+        self._patterns = self._word_vectors([word for word in PATTERNS if word in self._vocabulary])[2:]
         self._composes = unknown == "backoff"
         self._composition: Composition | None = None
 
@@ -112,7 +109,7 @@ class SubstituteFinder:
     ) -> list[Substitutes]:
         """Return the `top` substitutes for each place; punctuation can always replace punctuation."""
         check_places(places)
-        found: list[Substitutes] = []
+        substitutes: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
         for start in range(0, len(places), step):
             chosen = places[start : start + step]
@@ -122,80 +119,82 @@ class SubstituteFinder:
             if ranking == "pattern":
                 penalty = penalty - COSINE_NATS * self._cosines(words)
             left_out = self._left_out(words, ranking, with_punctuation=with_punctuation)
-            combined = combine(forward, backward, penalty.masked_fill(left_out, torch.inf))
-            for row, word in enumerate(words):
-                parts = [scores[row].cpu().numpy() for scores in (combined, forward, backward)]
-                found.append(self._substitutes(word, parts, top))
-        return found
+            combined = combine(forward, backward, np.where(left_out, np.float32(np.inf), penalty))
+            for word, *scores in zip(words, combined, forward, backward, strict=True):
+                substitutes.append(self._substitutes(word, scores, top))
+        return substitutes
 
-    @torch.no_grad()
-    def log_probabilities(self, places: Sequence[Place], ranking: str = "pattern") -> tuple[Tensor, Tensor]:
+    def log_probabilities(self, places: Sequence[Place], ranking: str = "pattern") -> tuple[Floats, Floats]:
         """Return the log probabilities of the forward LM and the backward LM for each place, both of shape (N, V)."""
         hidden, state = self._read(places)
         if ranking == "pattern" and len(self._patterns):
             # The log of a geometric mean of softmaxes is, up to a constant, the softmax of the mean output.
             hidden = SLOT_SHARE * hidden + (1 - SLOT_SHARE) * self._after_patterns(state)
-        scores = functional.linear(hidden, self._softmax.weight, self._softmax.bias)
-        forward, backward = scores.log_softmax(dim=-1)
+        forward, backward = (log_softmax(outputs @ self._weight.T + self._bias) for outputs in hidden)
         return forward, backward
 
-    def _read(self, places: Sequence[Place]) -> tuple[Tensor, State]:
+    def _read(self, places: Sequence[Place]) -> tuple[Floats, State]:
         """Return each LM's top output before it reads the word, (2, N, P), and its state after reading it."""
         vectors, sentences = self._word_vectors.number([tuple(tokens) for tokens, _ in places])
-        # The part of each sentence that the forward LM reads, then the part that the backward LM reads.
-        parts = [ids[: position + 2] for ids, (_, position) in zip(sentences, places, strict=True)]
-        parts += [ids[position + 1 :] for ids, (_, position) in zip(sentences, places, strict=True)]
-        P, N = self._softmax.weight.shape[1], len(places)
-        hidden, state = torch.empty(2, N, P, device=self._device), self._bilm.zero_state(N)
+        # The part of each sentence that the forward LM reads, then the part that the backward LM reads; both up to the
+        # word, and one mark more, which `top_outputs` does not read.
+        parts = [np.append(ids[: position + 2], 0) for ids, (_, position) in zip(sentences, places, strict=True)]
+        parts += [np.insert(ids[position + 1 :], 0, 0) for ids, (_, position) in zip(sentences, places, strict=True)]
+        P, N = self._reader.shape.projection_dim, len(places)
+        hidden, state = np.empty((2, N, P), np.float32), self._reader.zero_state(N)
         for batch in iter_length_sorted([len(part) for part in parts], _BATCH_TOKENS):
-            ids, mask = (each.to(self._device) for each in pad_sentences([parts[number] for number in batch]))
-            start = self._bilm.start_state(len(batch))
-            layers, after = self._bilm.read_sentences(functional.embedding(ids, vectors), mask, start)
-            rows, numbers = torch.arange(len(batch)), torch.tensor(batch)
-            lm, place = numbers // N, numbers % N
-            before_word = torch.where(lm == 0, mask.sum(dim=1).cpu() - 2, 1)
-            hidden[lm, place] = layers[-1].reshape(*ids.shape, 2, P)[rows, before_word, lm]
-            for own, found in zip(state, after, strict=True):
-                own.output[lm, place], own.cell[lm, place] = found.output[lm, rows], found.cell[lm, rows]
+            start = self._reader.start_state(len(batch))
+            outputs, after = self._reader.top_outputs(vectors, [parts[number] for number in batch], start)
+            packed = PackedSentences.of_lengths([len(parts[number]) - 1 for number in batch])
+            for row, (number, rows) in enumerate(zip(batch, packed.rows(), strict=True)):
+                way, place = divmod(number, N)
+                hidden[way, place] = outputs[way, rows[-2]]
+                for layer, layer_after in zip(state, after, strict=True):
+                    layer.output[way, place], layer.cell[way, place] = (
+                        layer_after.output[way, row],
+                        layer_after.cell[way, row],
+                    )
         return hidden, state
 
-    def _after_patterns(self, state: State) -> Tensor:
+    def _after_patterns(self, state: State) -> Floats:
         """Return each LM's top output after another step, averaged over the patterns, shape (2, N, P)."""
         count, num_places = len(self._patterns), state[0].output.shape[1]
-        inputs = self._patterns.repeat(num_places, 1).expand(2, 1, -1, -1)
-        each = [LSTMState(*(values.repeat_interleave(count, dim=1) for values in carried)) for carried in state]
-        layers, _ = self._bilm.run_layers(inputs, each)
-        return layers[-1].reshape(2, num_places, count, -1).mean(dim=2)
+        # A sentence of one word, the pattern, between marks of which neither is read.
+        sentences = [np.array([pattern, 0]) for _ in range(num_places) for pattern in range(count)]
+        after = [LayerState(*(part.repeat(count, axis=1) for part in layer)) for layer in state]
+        forward = self._reader.top_outputs(self._patterns, sentences, after)[0][0]
+        backward = self._reader.top_outputs(self._patterns, [ids[::-1] for ids in sentences], after)[0][1]
+        outputs = np.stack([forward, backward]).reshape(2, num_places, count, -1)
+        return np.asarray(outputs.mean(axis=2), np.float32)
 
-    @torch.no_grad()
-    def _cosines(self, words: Sequence[str]) -> Tensor:
+    def _cosines(self, words: Sequence[str]) -> Floats:
         """Return the cosine of each word's softmax row with all rows, after subtracting the mean row, shape (N, V)."""
-        weight = self._softmax.weight
-        centre = weight.mean(dim=0)
+        centre = self._weight.mean(axis=0)
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-        rows = functional.normalize(torch.stack([self._row(word, centre) for word in numbers]) - centre, dim=1)
-        lengths = (weight - centre).norm(dim=1).clamp_min(torch.finfo(weight.dtype).tiny)
-        cosines: Tensor = (rows @ weight.T - rows @ centre[:, None]) / lengths
-        return cosines.index_select(0, torch.tensor([numbers[word] for word in words], device=self._device))
+        rows = np.stack([self._row(word, centre) for word in numbers]) - centre
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        lengths = np.maximum(np.linalg.norm(self._weight - centre, axis=1), np.finfo(np.float32).tiny)
+        cosines: Floats = (rows @ self._weight.T - (rows @ centre)[:, None]) / lengths
+        return cosines[[numbers[word] for word in words]]
 
-    def _row(self, word: str, centre: Tensor) -> Tensor:
+    def _row(self, word: str, centre: Floats) -> Floats:
         """Return a word's softmax row, composed if need be; failing that, the mean row, whose cosines are all 0."""
         [row] = self._vocabulary.encode([word])
         if row != UNKNOWN_ID:
-            return self._softmax.weight[row]
+            return np.asarray(self._weight[row])
         parts = parts_of(self._vocabulary, [word]).get(word) if self._composes else None
         if not parts:
             return centre
-        self._composition = self._composition or Composition.learn(self._softmax.weight, self._vocabulary)
-        return self._composition.row(parts).to(centre)
+        self._composition = self._composition or Composition.learn(self._weight, self._vocabulary)
+        return self._composition.row(parts)
 
-    def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> Tensor:
+    def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> NDArray[np.bool_]:
         """Mark rows that are not candidates, bool, shape (N, V): punctuation for words and, by pattern, the word."""
-        replaces_word = torch.tensor([is_word(word) and not with_punctuation for word in words], device=self._device)
+        replaces_word = np.array([is_word(word) and not with_punctuation for word in words])
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":
-            left_out[torch.arange(len(words)), self._vocabulary.encode(words)] = True
-        return left_out
+            left_out[np.arange(len(words)), self._vocabulary.encode(words)] = True
+        return np.asarray(left_out)
 
     def _substitutes(self, word: str, scores: Sequence[NDArray[np.float32]], top: int) -> Substitutes:
         combined, forward, backward = scores
@@ -225,17 +224,24 @@ def best_rows(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     return np.asarray(rows[np.argsort(falling[rows], kind="stable")[:count]])
 
 
-def zipf_log_prior(num_tokens: int) -> Tensor:
+def log_softmax(scores: Floats) -> Floats:
+    """Return the logs of the softmax of each row of scores."""
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    sums: Floats = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return np.asarray(shifted - sums)
+
+
+def zipf_log_prior(num_tokens: int) -> Floats:
     """Return the log of each row's frequency by Zipf's law, as in sampled softmax, float32, shape (V,)."""
-    rows = torch.arange(num_tokens, dtype=torch.float64)
-    return (torch.log1p(1 / (rows + 1)) / torch.log(torch.tensor(num_tokens + 1.0))).log().float()
+    rows = np.arange(num_tokens, dtype=np.float64)
+    return np.asarray(np.log(np.log1p(1 / (rows + 1)) / np.log(num_tokens + 1)), np.float32)
 
 
-def combine(forward: Tensor, backward: Tensor, penalty: Tensor) -> Tensor:
+def combine(forward: Floats, backward: Floats, penalty: Floats) -> Floats:
     """Add both directions' log probabilities, (N, V), subtract a penalty and normalise; special tokens get -inf."""
     scores = forward + backward - penalty
-    scores[:, : len(SPECIALS)] = -torch.inf
-    return scores.log_softmax(dim=-1)
+    scores[:, : len(SPECIALS)] = -np.inf
+    return log_softmax(scores)
 
 
 def check_places(places: Sequence[Place]) -> None:

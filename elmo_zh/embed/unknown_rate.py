@@ -50,7 +50,7 @@ class UnknownWatch:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        self._is_over = bundle.bilm.shape.characters is not None
+        self._is_over = bundle.shape.characters is not None
 
     def look(self, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
         """Count the unknown words of sentences, each a list of tokens; `stacklevel` is as in `warnings.warn`."""
@@ -76,7 +76,7 @@ class TokenForms:
     """Finds the form of a token that a model knows: normalised, or with punctuation of the other width."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self._vocabulary = None if bundle.bilm.shape.characters is not None else bundle.vocabulary
+        self._vocabulary = None if bundle.shape.characters is not None else bundle.vocabulary
         self._normalise: Callable[[str], str] = build_normaliser(bundle.text) if bundle.text is not None else str
         self._is_warned = False
 

@@ -70,14 +70,13 @@ class PageContent:
         index: ContextIndex,
         embedder: ElmoEmbedder,
         choice: PageChoice,
-        device: str,
         reporter: Reporter,
         labels: PointLabels | None = None,
     ) -> None:
         """Choose words and points, and compute the data shared by all words."""
         self._index, self._embedder, self._reporter = index, embedder, reporter
         self._seed = choice.seed
-        self._reader = TokenReader(embedder, device, segmented=index.is_segmented)
+        self._reader = TokenReader(embedder, segmented=index.is_segmented)
         self._folder = _folder(index, embedder, choice, labels)
         self._parts: dict[str, dict[str, Any]] = {}
         found = self._part("overview", lambda: self._overview(choice, labels))
@@ -213,12 +212,12 @@ def _neighbours(
 class TokenReader:
     """Reads the tokens of lines, with each token's surprisal if the model has a softmax."""
 
-    def __init__(self, embedder: ElmoEmbedder, device: str, *, segmented: bool) -> None:
+    def __init__(self, embedder: ElmoEmbedder, *, segmented: bool) -> None:
         self._embedder, self._segmented = embedder, segmented
         self._scorer: LineScorer | None = None
         if has_probabilities(embedder):
             reading = LineReading(segmented=segmented, by_token=True)
-            self._scorer = LineScorer(embedder.bundle, device, reading, embedder.user_dictionary)
+            self._scorer = LineScorer(embedder.bundle, reading, embedder.user_dictionary)
 
     def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
         """Return the tokens of lines; the surprisal is NaN if the model has no softmax."""
@@ -235,7 +234,7 @@ class TokenReader:
 
 def has_probabilities(embedder: ElmoEmbedder) -> bool:
     """Return whether a model can compute surprisal and substitutes; converted models often lack the softmax."""
-    return embedder.bundle.softmax is not None and embedder.bundle.vocabulary is not None
+    return embedder.bundle.weights.has_softmax and embedder.bundle.vocabulary is not None
 
 
 def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:

@@ -49,13 +49,11 @@ _WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-eq
 class LiveSentences:
     """Answers questions about sentences, one at a time; a sentence without spaces is segmented first."""
 
-    def __init__(
-        self, index: ContextIndex, embedder: ElmoEmbedder, device: str, content: PageContent | None = None
-    ) -> None:
+    def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, content: PageContent | None = None) -> None:
         self._index, self.embedder, self._content = index, embedder, content
-        self._readers = {True: TokenReader(embedder, device, segmented=True)} if index.is_segmented else {}
+        self._readers = {True: TokenReader(embedder, segmented=True)} if index.is_segmented else {}
         if embedder.bundle.text is not None or not index.is_segmented:
-            self._readers[False] = TokenReader(embedder, device, segmented=False)
+            self._readers[False] = TokenReader(embedder, segmented=False)
         self._lock = Lock()
 
     def sentence(self, text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from elmo_zh.bundle.description import describe_model
 from elmo_zh.bundle.golden import load_golden
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.weights import count_parameters, is_tied
+from elmo_zh.bundle.weights import count_parameters
 from elmo_zh.embed.selftest import find_neighbours, measure_deviations, run_selftest
 from elmo_zh.info.description import Description, rows
 from elmo_zh.invocation import command
@@ -24,7 +24,7 @@ def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
     """Describe a bundle after checking the digests of its files; with `check`, also run its self-test."""
     bundle = load_bundle(path)
     values = _values_of(bundle)
-    lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.bilm.shape)]
+    lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.shape)]
     problems: list[str] = []
     if check:
         checks, neighbours = run_selftest(bundle, device), find_neighbours(bundle)
@@ -45,7 +45,7 @@ def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
 
 
 def _values_of(bundle: Bundle) -> dict[str, Any]:
-    shape = bundle.bilm.shape
+    shape = bundle.shape
     sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
     if bundle.vocabulary is None:
         del sizes["num_tokens"]
@@ -57,14 +57,14 @@ def _values_of(bundle: Bundle) -> dict[str, Any]:
         "origin": bundle.info["origin"],
         "sizes": sizes,
         "characters": asdict(shape.characters) if shape.characters else None,
-        "parameters": count_parameters(bundle.bilm, bundle.softmax),
-        "softmax": bundle.softmax is not None,
-        "tied_softmax": is_tied(bundle.bilm, bundle.softmax),
+        "parameters": count_parameters(bundle.weights),
+        "softmax": bundle.weights.has_softmax,
+        "tied_softmax": bundle.weights.is_tied,
         "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
         "segmenter": bundle.info["segmenter"],
         "text": bundle.info["text"],
         "carry_state": bundle.info["carry_state"],
-        "warm_state": bundle.bilm.warm_cell is not None,
+        "warm_state": bundle.weights.warm_state is not None,
         "training": bundle.info["training"],
         "history": asdict(bundle.history),
         "digests": bundle.info["digests"],

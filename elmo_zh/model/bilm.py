@@ -5,38 +5,17 @@ V vocabulary, S sampled negatives, C character slots. A first axis of 2 is the d
 backward LM.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
+from elmo_zh.model.character_cnn import CharacterCNN
 from elmo_zh.model.kernels.cells import LSTMState
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.token_encoder import TokenInputs, TokenTable
-
-
-@dataclass(frozen=True, kw_only=True)
-class BiLMShape:
-    """The architecture of a biLM. A clip of 0 disables clipping; in token mode, `characters` is None."""
-
-    num_tokens: int
-    cell_dim: int
-    projection_dim: int
-    num_layers: int
-    cell_clip: float
-    projection_clip: float
-    skip_connections: bool
-    characters: CharacterShape | None = None
-
-    @property
-    def mode(self) -> str:
-        """The kind of token layer: token or character."""
-        return "character" if self.characters else "token"
-
+from elmo_zh.reader.shape import BiLMShape
 
 State = list[LSTMState]
 
@@ -175,12 +154,6 @@ class BiLM(nn.Module):
 def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
     """Add a layer's inputs to its outputs if the model has skip connections; the first layer has none."""
     return outputs + inputs if layer > 0 and shape.skip_connections else outputs
-
-
-def read_both_ways(inputs: TokenInputs, mask: Tensor) -> TokenInputs:
-    """Return ids in each LM's reading order, shape (2, T, B), for padded sentences of shape (B, T)."""
-    ids = torch.stack([inputs.ids, inputs.ids.gather(1, reversal(mask))]).transpose(1, 2)
-    return replace(inputs, ids=ids)
 
 
 def reversal(mask: Tensor) -> Tensor:

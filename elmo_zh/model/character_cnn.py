@@ -5,8 +5,6 @@ file: y = x W + b. Shape letters in addition to `model.bilm`: W distinct words, 
 filters of all widths.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,34 +14,10 @@ from elmo_zh.model.kernels.execution import compute_in_halves
 from elmo_zh.model.kernels.products import affine, multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.shape import CharacterShape
 
 # Words computed together. Small chunks bound the memory, and need few slots if their words are short.
 _CHUNK_WORDS = 512
-
-
-@dataclass(frozen=True, kw_only=True)
-class CharacterShape:
-    """The architecture of a character CNN."""
-
-    num_characters: int  # Number of character ids; the last one is padding
-    num_slots: int  # Number of character ids of each word (C), including marks and padding
-    embedding_dim: int  # Width of a character's embedding (c)
-    filters: tuple[tuple[int, int], ...]  # (width in characters, number of filters) of each convolution
-    num_highways: int  # Number of highway layers
-    activation: str  # relu or tanh, applied to the largest response of each filter
-    # Width of a word's own embedding, which precedes the filters' output (ELMoForManyLangs); 0 in the published
-    # architecture.
-    word_dim: int = 0
-    is_published: bool = True  # Whether the characters are UTF-8 bytes under the published numbers
-
-    @property
-    def num_filters(self) -> int:
-        """Total number of filters of all widths (N)."""
-        return sum(count for _, count in self.filters)
-
-    def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: always with word embeddings, otherwise if N is not the output width."""
-        return self.word_dim > 0 or output_dim != self.num_filters
 
 
 class Highway(nn.Module):

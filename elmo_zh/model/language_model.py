@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from elmo_zh.config import ModelConfig
 from elmo_zh.errors import RunError
-from elmo_zh.model.bilm import BiLM, BiLMShape
-from elmo_zh.model.character_cnn import CharacterShape
+from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
+from elmo_zh.reader.bilm import LayerState
+from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.vocabulary.lexicon import BYTES
 
 
@@ -107,3 +110,34 @@ def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
         characters = CharacterShape(num_characters=BYTES.size, **fields)
     settings: dict[str, Any] = {name: getattr(config, name) for name in SHAPE_SETTINGS}
     return BiLMShape(num_tokens=num_tokens, characters=characters, **settings)
+
+
+def weights_of(bilm: BiLM, softmax: Softmax | None) -> ModelWeights:
+    """Return a model's weights as float32 arrays, which share its memory where they can."""
+    tensors = {f"bilm.{name}": value for name, value in bilm.named_parameters()}
+    if softmax is not None:
+        tensors |= {"softmax.weight": softmax.weight, "softmax.bias": softmax.bias}
+    arrays = {name: value.detach().float().cpu().numpy() for name, value in tensors.items()}
+    warm_state = None
+    if bilm.warm_output is not None and bilm.warm_cell is not None:
+        both = (part.float().cpu().numpy() for part in (bilm.warm_output, bilm.warm_cell))
+        warm_state = [LayerState(*layer) for layer in zip(*both, strict=True)]
+    return ModelWeights(shape=bilm.shape, arrays=arrays, warm_state=warm_state)
+
+
+@torch.no_grad()
+def build_modules(weights: ModelWeights) -> tuple[BiLM, Softmax | None]:
+    """Return a biLM and its softmax, if there is one, as PyTorch modules with copies of the weights."""
+    shape, bilm = weights.shape, BiLM(weights.shape)
+    softmax = Softmax(shape.num_tokens, shape.projection_dim) if weights.has_softmax else None
+    targets = {f"bilm.{name}": value for name, value in bilm.named_parameters()}
+    if softmax is not None:
+        targets |= {"softmax.weight": softmax.weight, "softmax.bias": softmax.bias}
+    for name, target in targets.items():
+        target.copy_(torch.from_numpy(np.ascontiguousarray(weights.arrays[name])))
+    if weights.warm_state is not None:
+        output, cell = (
+            np.stack([getattr(layer, part)[:, 0] for layer in weights.warm_state]) for part in ("output", "cell")
+        )
+        bilm.set_warm_state(torch.from_numpy(output), torch.from_numpy(cell))
+    return bilm, softmax

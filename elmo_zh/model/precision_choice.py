@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision, has_bfloat16
+from elmo_zh.reader.shape import BiLMShape
 
 # bfloat16 is less exact, so it has to be clearly faster.
 WORTHWHILE_SPEEDUP = 1.15
@@ -51,10 +51,8 @@ def choose_precision(device: torch.device, num_rows: int, width: int, num_column
     return PrecisionChoice(BFLOAT16 if speedup >= WORTHWHILE_SPEEDUP else FLOAT32, speedup)
 
 
-def advise_against(precision: Precision, device: torch.device, shape: BiLMShape, num_rows: int) -> str:
-    """Explain why bfloat16 inference is no faster than float32 on a device; return "" if it is faster or not in use."""
-    if precision is not BFLOAT16:
-        return ""
+def advise_against(device: torch.device, shape: BiLMShape, num_rows: int) -> str:
+    """Explain why bfloat16 inference is no faster than float32 on a device; return "" if it is faster."""
     choice = choose_precision(device, num_rows, 2 * shape.projection_dim, 4 * shape.cell_dim)
     return choice.describe() if choice.precision is FLOAT32 else ""
 

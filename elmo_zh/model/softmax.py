@@ -7,17 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from elmo_zh.model.kernels.next_token_loss import FullLoss, SampledLoss
-from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.precision import FLOAT32, Precision
 
 # Most probabilities that training holds at a time (64 MB of float32), however large the vocabulary is.
 MAX_TRAINING_SCORES = 16_000_000
-# Most scores that evaluation holds at a time, and fewest predictions that it scores together: with fewer rows, a
-# product over a large vocabulary takes four times as long per row.
-MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS = 2**21, 8
 
 
 @dataclass(frozen=True)
@@ -98,39 +93,3 @@ class Softmax(nn.Module):
             hidden, self.weight, self.bias, targets, dtype, MAX_TRAINING_SCORES
         )
         return loss
-
-    @property
-    def rows_at_a_time(self) -> int:
-        """The number of predictions that evaluation scores together, limited so that the scores fit in memory."""
-        return max(MIN_EVALUATION_ROWS, MAX_EVALUATION_SCORES // len(self.bias))
-
-    @torch.no_grad()
-    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
-        return ExactCosts(self).nats(hidden, targets)
-
-
-class ExactCosts:
-    """Computes exact costs with a softmax whose weights are prepared once; they must not change meanwhile."""
-
-    def __init__(self, softmax: Softmax) -> None:
-        self._softmax = softmax
-        self._is_packed = can_pack(softmax.bias, softmax.weight.dtype)
-        self._weight = pack(softmax.weight.detach().T, self._is_packed)
-
-    @torch.no_grad()
-    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the exact cost of each target in nats, float32, shape (N,), for outputs of shape (N, P)."""
-        # One tensor for all costs: small ones between the scores would keep the allocator from reusing their memory.
-        costs = hidden.new_empty(len(hidden))
-        parts = [torch.split(each, self._softmax.rows_at_a_time) for each in (hidden, targets, costs)]
-        for rows, goals, cost in zip(*parts, strict=True):
-            scores = multiply(rows, self._weight, self._softmax.bias, self._is_packed)
-            cost.copy_(functional.cross_entropy(scores, goals, reduction="none"))
-        return costs
-
-    @torch.no_grad()
-    def scores(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return the score of each target before normalisation, float64, shape (N,), for outputs of shape (N, P)."""
-        weight, bias = self._softmax.weight[targets].double(), self._softmax.bias[targets].double()
-        return (hidden.double() * weight).sum(dim=1) + bias

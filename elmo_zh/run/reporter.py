@@ -3,9 +3,8 @@
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from datetime import datetime
 from typing import Protocol
 
@@ -36,25 +35,6 @@ class Reporter(Protocol):
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> AbstractContextManager[Progress]:
         """Start a running count of `total` units (None: unknown), of which `initial` are already finished."""
-
-
-_watch_steps: ContextVar[Callable[[int], None] | None] = ContextVar("watch_steps", default=None)
-
-
-@contextmanager
-def steps_watched(watch: Callable[[int], None]) -> Iterator[None]:
-    """Arrange for `watch` to be called with the number of tokens read so far while a very long line is computed."""
-    token = _watch_steps.set(watch)
-    try:
-        yield
-    finally:
-        _watch_steps.reset(token)
-
-
-def report_steps(num_tokens: int) -> None:
-    """Tell the function given to `steps_watched`, if any, how many tokens of a very long line have been read."""
-    if watch := _watch_steps.get():
-        watch(num_tokens)
 
 
 class _NoProgress:

@@ -11,12 +11,13 @@ from typing import Any
 from torch import Tensor
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.weights import save_tensors
+from elmo_zh.bundle.tensor_files import save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
+from elmo_zh.model.language_model import weights_of
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import atomic_path, claimed_output, file_digest
@@ -188,7 +189,7 @@ def _write_bilm(task: PreparedTask, folder: Path, weights: Mapping[str, Tensor])
     bundle = task.embedder.bundle
     bilm = copy.deepcopy(bundle.bilm).cpu()
     bilm.load_state_dict(weights)
-    write_tuned(folder, bundle, bilm)
+    write_tuned(folder, bundle, weights_of(bilm, None))
     digest = file_digest(BundleLayout(folder).info)
     return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
 

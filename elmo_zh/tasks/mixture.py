@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from elmo_zh.bundle.weights import load_tensors, save_tensors
+from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.run.reporter import Reporter

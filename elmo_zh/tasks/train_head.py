@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.bundle.weights import load_tensors, save_tensors
+from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.corpus.readers.examples import Example
-from elmo_zh.model.batches import iter_length_sorted
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
+from elmo_zh.reader.batches import iter_length_sorted
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.run.work_folder import Region, WorkFolder

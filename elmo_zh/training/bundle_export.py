@@ -1,6 +1,7 @@
 """Export a checkpoint as a bundle."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
+from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
@@ -76,7 +78,7 @@ def export_checkpoint(
             " then export again."
         )
     if form.layout not in ("safetensors", "bundle"):
-        for line in describe_readers(source.bilm.shape):
+        for line in describe_readers(source.weights.shape):
             reporter.note(line)
 
 
@@ -86,15 +88,15 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
     model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
     model.load_named_tensors(checkpoint.model)
+    weights = weights_of(model.bilm, model.softmax)
     if config.train.carry_state and form.layout == "bundle":
-        _warm_up(model, run, config, reporter)
+        weights = _warmed_up(weights, run, config, reporter)
     start, trained = load_start(run), load_record(run.stage_record("train"), damaged_is_none=True)
     counts = load_counts(run.vocab_counts, vocabulary)
     training = _training_figures(checkpoint.state, counts)
     train_config = choose_dropout(config.train, _epoch_tokens(counts))
     return BundleSource(
-        bilm=model.bilm,
-        softmax=model.softmax,
+        weights=weights,
         vocabulary=vocabulary,
         spelling=load_spelling_model(run.character_counts),
         user_dictionary=run.user_dictionary if run.user_dictionary.exists() else None,
@@ -108,11 +110,12 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     )
 
 
-def _warm_up(model: LanguageModel, run: RunDir, config: Config, reporter: Reporter) -> None:
+def _warmed_up(weights: ModelWeights, run: RunDir, config: Config, reporter: Reporter) -> ModelWeights:
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
-    count = warm_up(model.bilm, store.lexicon, sentences)
+    warm_state, count = warm_up(weights, store.lexicon, sentences)
     reporter.note(f"export: sentences will start from the mean LSTM state at the end of {count:,} training sentences.")
+    return replace(weights, warm_state=warm_state)
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:

@@ -13,13 +13,15 @@ import torch
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.errors import RunError
-from elmo_zh.model.bilm import BiLMShape
 from elmo_zh.model.kernels.next_token_loss import MIN_CHUNK_ROWS
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import PRECISIONS, Precision
 from elmo_zh.model.precision_choice import choose_precision
-from elmo_zh.model.softmax import MAX_EVALUATION_SCORES, MAX_TRAINING_SCORES, MIN_EVALUATION_ROWS
+from elmo_zh.model.softmax import MAX_TRAINING_SCORES
+from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.softmax import BLOCK_SCORES, MIN_BLOCK_ROWS
+from elmo_zh.reader.threads import num_threads
 from elmo_zh.scoring.exact import BATCH_TOKENS
 from elmo_zh.training.evaluation import MAX_TRAIN_TOKENS
 
@@ -110,7 +112,8 @@ def _softmax(model: ModelConfig, train: TrainConfig, product_bytes: int, num_tok
 def _evaluation(model: ModelConfig, num_tokens: int) -> int:
     P, D = model.projection_dim, model.cell_dim
     outputs = 2 * BATCH_TOKENS * ((model.num_layers + 1) * P + D)
-    return _FLOAT * (2 * num_tokens * P + 3 * max(MAX_EVALUATION_SCORES, MIN_EVALUATION_ROWS * num_tokens) + outputs)
+    scores = num_threads() * max(BLOCK_SCORES, MIN_BLOCK_ROWS * num_tokens)
+    return _FLOAT * (3 * num_tokens * P + 2 * scores + outputs)
 
 
 @dataclass(frozen=True, kw_only=True)

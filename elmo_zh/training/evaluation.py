@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.run.reporter import Progress
 from elmo_zh.scoring.exact import Figures, TextMeasure, batch_costs, total_cost
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -49,9 +50,11 @@ def evaluate_heldout(
     """Return exact figures for held-out sentences, computed in float32 as in the exported model."""
     sentences = [store.heldout[int(index)] for index in chosen]
     share = group.rank, group.size
-    costs = batch_costs(model.bilm, model.softmax, store.lexicon, sentences, progress, share)
+    costs = torch.from_numpy(
+        batch_costs(weights_of(model.bilm, model.softmax), store.lexicon, sentences, progress, share)
+    )
     group.all_reduce(costs)
-    return Figures.build(measure_text(store, chosen), *total_cost(costs))
+    return Figures.build(measure_text(store, chosen), *total_cost(costs.numpy()))
 
 
 MAX_TRAIN_TOKENS = 20_000_000

@@ -19,21 +19,21 @@ from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import require_same_model, require_same_text
-from elmo_zh.bundle.weights import load_tensors, named_parameters, save_tensors
+from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import command
-from elmo_zh.model.batches import iter_length_sorted
-from elmo_zh.model.composition import Composition, mean_rows, parts_of
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.model.token_encoder import fill_rows
+from elmo_zh.reader.batches import iter_length_sorted
+from elmo_zh.reader.composition import Composition, mean_rows, parts_of
 from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record, source_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, top_outputs
+from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, read_outputs
 from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
@@ -102,11 +102,11 @@ class RowMoves:
         if not self.composed:
             return
         if old.ndim == 2:
-            composition = Composition.learn(old, self.old)
-            composed = torch.stack([composition.row(parts) for parts in self.composed.values()])
+            composition = Composition.learn(old.numpy(), self.old)
+            composed = np.stack([composition.row(parts) for parts in self.composed.values()]).astype(np.float64)
         else:
-            composed = mean_rows(old[:, None], self.composed.values())[:, 0]
-        table[torch.tensor(list(self.composed))] = composed
+            composed = mean_rows(old[:, None].numpy(), self.composed.values())[:, 0]
+        table[torch.tensor(list(self.composed))] = torch.from_numpy(composed).to(table)
 
     def counts(self) -> dict[str, int]:
         """Return the number of words by origin, without the special tokens."""
@@ -114,6 +114,8 @@ class RowMoves:
         return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
 
 
+# Numbers of an array of outputs whose scores are computed at a time.
+_MOST_NUMBERS = 2**16
 # Predictions in each direction on which expected shares are measured, and the seed that selects the sentences.
 _SAMPLE_PREDICTIONS, _SAMPLE_SEED = 2000, 20_180_215
 
@@ -143,16 +145,16 @@ def calibrate_bias(model: LanguageModel, store: IdStore, counts: Tensor, is_new:
 @torch.no_grad()
 def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
     """Return each row's mean probability over predictions in both directions on a sample, float64, shape (V,)."""
-    total = torch.zeros(len(model.softmax.bias), dtype=torch.float64)
-    sentences = _sample(store)
+    weights, sentences = weights_of(model.bilm, model.softmax), _sample(store)
+    total = np.zeros(len(model.softmax.bias))
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):
-        chosen = [sentences[index] for index in batch]
-        tops = top_outputs(model.bilm, store.lexicon, chosen, model.bilm.start_state(len(chosen)))
-        predicting = tops.hidden[:, tops.predicts].flatten(0, 1)
-        for hidden in torch.split(predicting, model.softmax.rows_at_a_time):
-            scores = hidden @ model.softmax.weight.T + model.softmax.bias
-            total += scores.double().softmax(dim=1).sum(dim=0)
-    return total / total.sum()
+        state = weights.reader.start_state(len(batch))
+        outputs = read_outputs(weights, store.lexicon, [sentences[index] for index in batch], state)
+        for hidden in np.array_split(np.concatenate(outputs.hidden), 1 + outputs.hidden.size // _MOST_NUMBERS):
+            scores = hidden @ weights.arrays["softmax.weight"].T + weights.arrays["softmax.bias"]
+            shares = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
+            total += (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0)
+    return torch.from_numpy(total / total.sum())
 
 
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
@@ -170,7 +172,7 @@ _BY_WORD = ("bilm.token_table.weight", "softmax.weight", "softmax.bias")
 def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, seed: int) -> RowMoves:
     """Fill a model with a bundle's weights, and return where its rows came from."""
     generator = model.initialise(seed)
-    source = named_parameters(bundle.bilm, bundle.softmax)
+    source = {name: torch.from_numpy(array) for name, array in bundle.weights.arrays.items()}
     moves = RowMoves.build(bundle.vocabulary or Vocabulary(SPECIALS), vocabulary)
     for name, own in model.named_tensors().items():
         if name not in _BY_WORD:
@@ -287,7 +289,7 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
         "digest": bundle.digest,
         "tokens": bundle.info["training"].get("tokens"),
         "origin": bundle.info["origin"],
-        "has_softmax": bundle.softmax is not None,
+        "has_softmax": bundle.weights.has_softmax,
         "model": model.describe(vocabulary.digest()),
         "rows": moves.counts(),
     }

@@ -51,7 +51,7 @@ def _about(run: RunDir) -> tuple[str, str]:
 
 
 def _model_rows(source: BundleSource, config: Config) -> Iterator[tuple[str, str]]:
-    shape = source.bilm.shape
+    shape = source.weights.shape
     yield "kind", f"ELMo: forward and backward LSTM language model, {shape.mode} mode"
     yield "layers", f"{shape.num_layers} in each direction, cell {shape.cell_dim}, projection {shape.projection_dim}"
     yield "vectors", f"{2 * shape.projection_dim} numbers for each token and layer, {shape.num_layers + 1} layers"

@@ -7,7 +7,7 @@ import drawn_bundles
 import pytest
 
 from elmo_zh.bundle.compatibility import describe_readers, refusals
-from elmo_zh.model.bilm import BiLMShape
+from elmo_zh.reader.shape import BiLMShape
 
 # What all of them can load: character mode, skip connections, 50 slots, P < D, N > P.
 SHAPE = replace(drawn_bundles.SHAPES["character"], projection_dim=7, cell_clip=3.0, projection_clip=3.0)

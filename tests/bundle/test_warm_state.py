@@ -1,6 +1,6 @@
 """The warm state against the NumPy oracle, and files of one that do not fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from elmo_zh.bundle import warm_state
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.warm_state import load_warm_state, warm_up
 from elmo_zh.errors import BundleError
-from elmo_zh.model import projected_lstm
-from elmo_zh.model.bilm import BiLM, BiLMShape
+from elmo_zh.reader.shape import BiLMShape
 
 SENTENCES = (
     ["今天", "吃"],
@@ -40,7 +39,7 @@ class Model:
         words = ("我们", "今天", "吃", "苹果")
         path = write_model(folder / "model", replace(shape, num_layers=L), words=words, with_softmax=True)
         bundle = load_bundle(path)
-        self.bilm, self.lexicon, self.reference = bundle.bilm, bundle.build_lexicon(), oracle.load_bundle(path)
+        self.weights, self.lexicon, self.reference = bundle.weights, bundle.build_lexicon(), oracle.load_bundle(path)
 
     def read(self, words: list[str], state: BilmState | None) -> BilmState:
         """The oracle's state after the last word: the forward LM has not read </S>, nor the backward LM <S>."""
@@ -65,11 +64,14 @@ class Model:
     def ids(self) -> list[NDArray[Any]]:
         return [np.asarray(self.lexicon.encode(words), np.int64) for words in SENTENCES]
 
+    def warm_up(self, sentences: Iterable[NDArray[Any]]) -> int:
+        self.warm_state, count = warm_up(self.weights, self.lexicon, sentences)
+        return count
+
     def assert_warm(self, output: Array, cell: Array) -> None:
-        assert self.bilm.warm_output is not None
-        assert self.bilm.warm_cell is not None
-        np.testing.assert_allclose(self.bilm.warm_output[:, :, 0].numpy(), output, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(self.bilm.warm_cell[:, :, 0].numpy(), cell, rtol=0, atol=1e-6)
+        for layer, outputs, cells in zip(self.warm_state, output, cell, strict=True):
+            np.testing.assert_allclose(layer.output[:, 0], outputs, rtol=0, atol=1e-6)
+            np.testing.assert_allclose(layer.cell[:, 0], cells, rtol=0, atol=1e-6)
 
 
 @pytest.fixture(params=list(SHAPES))
@@ -93,23 +95,10 @@ def test_the_mean_is_that_of_streams_that_carry_their_state(
     model: Model, monkeypatch: pytest.MonkeyPatch, num_streams: int, lengths: list[int], uncounted: int, count: int
 ) -> None:
     monkeypatch.setattr(warm_state, "_STREAMS", num_streams)
-    assert warm_up(model.bilm, model.lexicon, iter(model.ids())) == count
+    assert model.warm_up(iter(model.ids())) == count
     text = iter(SENTENCES)
     streams = [[next(text) for _ in range(length)] for length in lengths]
     model.assert_warm(*model.mean_state(streams, uncounted))
-
-
-def test_a_sentence_longer_than_is_computed_at_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projected_lstm, "_INFERENCE_STEPS", 3)
-    monkeypatch.setattr(warm_state, "_STREAMS", 2)
-    warm_up(model.bilm, model.lexicon, model.ids())
-    model.assert_warm(*model.mean_state([list(SENTENCES[:4]), list(SENTENCES[4:])], 2))
-
-
-def test_a_warm_state_of_before_has_no_influence(model: Model) -> None:
-    for _ in range(2):
-        warm_up(model.bilm, model.lexicon, model.ids())
-        model.assert_warm(*model.mean_state([[words] for words in SENTENCES], 0))
 
 
 def test_no_more_text_is_read_than_is_needed(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,19 +109,19 @@ def test_no_more_text_is_read_than_is_needed(model: Model, monkeypatch: pytest.M
         yield from model.ids()[:4]
         pytest.fail("read on")
 
-    assert warm_up(model.bilm, model.lexicon, sentences()) == 4
+    assert model.warm_up(sentences()) == 4
     model.assert_warm(*model.mean_state([[words] for words in SENTENCES[:4]], 0))
 
 
 def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
-    path, bilm = tmp_path / "warm_state.hdf5", BiLM(replace(TOKENS, num_layers=L))
+    path, shape = tmp_path / "warm_state.hdf5", replace(TOKENS, num_layers=L)
 
     def told(output: NDArray[Any] | None, cell: NDArray[Any]) -> str:
         with h5py.File(path, "w") as file:
             file["cell"] = cell.astype("f4")
             if output is not None:
                 file["output"] = output.astype("f4")
-        return message_of(BundleError, lambda: load_warm_state(path, bilm)).removeprefix(f"{path}: ")
+        return message_of(BundleError, lambda: load_warm_state(path, shape)).removeprefix(f"{path}: ")
 
     output, cell = np.zeros((L, 2, P)), np.zeros((L, 2, D))
     wrong = told(output, np.zeros((L, 2, D + 1)))
@@ -141,5 +130,4 @@ def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
     for value in (np.nan, np.inf):
         assert told(output, cell + value).startswith("cell contains infinite or NaN values.")
     path.write_bytes(b"no HDF5")
-    assert message_of(BundleError, lambda: load_warm_state(path, bilm)).startswith(f"{path} cannot be read as HDF5")
-    assert bilm.warm_output is bilm.warm_cell is None
+    assert message_of(BundleError, lambda: load_warm_state(path, shape)).startswith(f"{path} cannot be read as HDF5")

@@ -9,10 +9,16 @@ import pytest
 import torch
 from drawn_bundles import CHARACTERS, SHAPES, TOKENS, D, P
 
-from elmo_zh.bundle.weights import load_model, named_parameters, round_to_float16, save_weights, weight_table
+from elmo_zh.bundle.weights import (
+    load_model,
+    parameter_shapes,
+    rounded_to_float16,
+    save_weights,
+    weight_table,
+)
 from elmo_zh.errors import BundleError
-from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.language_model import LanguageModel, build_modules, weights_of
+from elmo_zh.reader.shape import BiLMShape
 
 N = sum(number for _, number in CHARACTERS.filters)
 
@@ -26,7 +32,7 @@ def random_model(shape: BiLMShape = TOKENS, *, tied: bool = False, seed: int = 1
 
 
 def save(path: Path, model: LanguageModel) -> None:
-    save_weights(path, model.bilm, model.softmax)
+    save_weights(path, weights_of(model.bilm, model.softmax))
 
 
 @pytest.fixture
@@ -40,12 +46,14 @@ def weights(tmp_path: Path) -> Path:
 def test_every_parameter_has_its_place_and_comes_back(tmp_path: Path, shape: BiLMShape) -> None:
     model = random_model(shape)
     save(tmp_path / "x.hdf5", model)
-    tensors = named_parameters(model.bilm, model.softmax)
+    arrays = weights_of(model.bilm, model.softmax).arrays
     named = {name for entry in weight_table(shape, has_softmax=True) for name in entry.parameters}
-    assert named == set(tensors)
-    other = named_parameters(*load_model(tmp_path / "x.hdf5", shape))
-    for name, tensor in tensors.items():
-        assert torch.equal(tensor, other[name]), name
+    assert named == set(arrays)
+    assert parameter_shapes(shape, has_softmax=True) == {name: array.shape for name, array in arrays.items()}
+    loaded = load_model(tmp_path / "x.hdf5", shape)
+    for other in (loaded, weights_of(*build_modules(loaded))):
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, other.arrays[name], err_msg=name)
 
 
 def test_a_tied_softmax_is_written_out(tmp_path: Path) -> None:
@@ -78,7 +86,7 @@ def test_without_highways_and_projection_their_datasets_are_not_there(tmp_path: 
     save(tmp_path / "x.hdf5", random_model(shape))
     with h5py.File(tmp_path / "x.hdf5") as file:
         assert not {"CNN_high_0", "CNN_proj"} & set(file)
-    assert load_model(tmp_path / "x.hdf5", shape)[0].character_cnn.projection_weight is None
+    assert "bilm.character_cnn.projection_weight" not in load_model(tmp_path / "x.hdf5", shape).arrays
 
 
 @pytest.mark.parametrize(
@@ -148,18 +156,17 @@ def test_a_compressed_dataset_with_damaged_content_is_refused(weights: Path) -> 
 @pytest.mark.parametrize("tied", [True, False])
 def test_float16_holds_every_weight_rounded_and_a_shared_table_once(tmp_path: Path, tied: bool) -> None:
     model, path = random_model(tied=tied), tmp_path / "weights.hdf5"
-    save_weights(path, model.bilm, model.softmax, "float16")
+    weights = weights_of(model.bilm, model.softmax)
+    save_weights(path, weights, "float16")
     with h5py.File(path) as file:
         assert (file["softmax/W"] == file["embedding"]) is tied
         assert file["embedding"].dtype == np.float16
         stored = file["RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"][()]
     projection = model.bilm.layers[1].projection[0].detach().numpy()
     np.testing.assert_array_equal(stored, projection.astype(np.float16))
-    bilm, softmax = load_model(path, TOKENS)
-    round_to_float16(model.bilm, model.softmax)
-    found = named_parameters(bilm, softmax)
-    for name, expected in named_parameters(model.bilm, model.softmax).items():
-        torch.testing.assert_close(found[name], expected, rtol=0, atol=0)
+    loaded = load_model(path, TOKENS)
+    for name, expected in rounded_to_float16(weights).arrays.items():
+        np.testing.assert_array_equal(loaded.arrays[name], expected)
 
 
 def test_a_weight_beyond_float16_is_refused() -> None:
@@ -167,4 +174,4 @@ def test_a_weight_beyond_float16_is_refused() -> None:
     with torch.no_grad():
         model.softmax.bias[3] = 70_000.0
     with pytest.raises(BundleError, match=r"softmax\.bias .* beyond ±65,504"):
-        round_to_float16(model.bilm, model.softmax)
+        rounded_to_float16(weights_of(model.bilm, model.softmax))

@@ -36,7 +36,7 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
         folder / "labels.tsv", ("file\tline\tshown\tshown_zh", "a&b.txt\t0\t<i>one</i>\t<b>一", "c.txt\t1\ttwo\t二")
     )
     labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
-    return PageContent(index, embedder, chosen, "cpu", SilentReporter(), labels).whole()
+    return PageContent(index, embedder, chosen, SilentReporter(), labels).whole()
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def test_tokens_and_substitutes_are_those_of_the_model(data: dict[str, Any], fol
     def of_points(name: str) -> list[Any]:
         return [each for part in data["parts"] for each in part[name]]
 
-    scorer = LineScorer.load(folder / "model", "cpu", by_token=True)
+    scorer = LineScorer.load(folder / "model", by_token=True)
     embedder = ElmoEmbedder.load(folder / "model", "cpu")
     for (line, start, _), tokens, own in zip(data["points"], *map(of_points, ("tokens", "substitutes")), strict=True):
         [score] = scorer.score([data["lines"][line][0]])
@@ -245,7 +245,7 @@ def test_labels_of_different_words_may_share_a_colour() -> None:
 def test_collocates_are_counted_around_the_points_of_a_usage(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     lines = [f"{'今天 ' * number}吃 我们 很 贵 的 苹果 。" for number in range(7)] + ["我们 贵 。 " * 50]
     index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index", min_count=1)
-    found = PageContent(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter()).overview
+    found = PageContent(index, embedder, PageChoice(words=("苹果",)), SilentReporter()).overview
     usages = found["colourings"]["usage"]["points"]
     assert len(found["collocates"]) == len(set(usages))
     for usage, near in enumerate(found["collocates"]):
@@ -332,7 +332,7 @@ def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> No
 
 def test_a_model_without_a_softmax(embedder: ElmoEmbedder, folder_of_index: Path) -> None:
     index = ContextIndex.load(folder_of_index)
-    data = PageContent(index, embedder, PageChoice(words=("苹果",)), "cpu", SilentReporter()).whole()
+    data = PageContent(index, embedder, PageChoice(words=("苹果",)), SilentReporter()).whole()
     assert data["has_softmax"] is False
     assert data["parts"][0]["substitutes"] is None
     assert data["parts"][0]["tokens"][0][0] == [0, 2, None, None, 0]

@@ -265,7 +265,7 @@ def test_a_sentence_that_is_typed(opened: Opened) -> None:
     browser.open(address)
     assert browser.evaluate("at('live').hidden") is True
     folder = Path(url2pathname(urlsplit(address).path)).parent
-    sentences = LiveSentences(ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu"), "cpu")
+    sentences = LiveSentences(ContextIndex.load(folder / "a.index"), ElmoEmbedder.load(folder / "model", "cpu"))
     with served(build_page(data, live=True), sentences) as server:
         browser.open(f"{server.address}#en")
         assert browser.evaluate("at('live').hidden") is False

@@ -35,10 +35,10 @@ def test_words_come_one_by_one_and_are_kept(
     index = ContextIndex.load(folder_of_index)
 
     def content(choice: PageChoice = CHOICE) -> PageContent:
-        return PageContent(index, embedder, choice, "cpu", SilentReporter())
+        return PageContent(index, embedder, choice, SilentReporter())
 
     first = content()
-    sentences = LiveSentences(index, embedder, "cpu", first)
+    sentences = LiveSentences(index, embedder, first)
     word = sentences.word(1)
     assert len(list(folder_of_index.glob("pages/*/word-*.json"))) == 1
     with pytest.raises(ValueError, match="word 2"):
@@ -69,7 +69,7 @@ def test_an_index_that_cannot_be_written_to(
     folder_of_index: Path, embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    content = PageContent(ContextIndex.load(folder_of_index), embedder, CHOICE, "cpu", SilentReporter())
+    content = PageContent(ContextIndex.load(folder_of_index), embedder, CHOICE, SilentReporter())
     assert content.word(0) is content.word(0)
     assert not (folder_of_index / "pages").exists()
 

@@ -35,7 +35,7 @@ def loaded(page: tuple[Path, dict[str, Any]]) -> tuple[ContextIndex, ElmoEmbedde
 
 @pytest.fixture(scope="module")
 def server(page: tuple[Path, dict[str, Any]], loaded: tuple[ContextIndex, ElmoEmbedder]) -> Iterator[ExploreServer]:
-    with served(build_page(page[1], live=True), LiveSentences(*loaded, "cpu")) as server:
+    with served(build_page(page[1], live=True), LiveSentences(*loaded)) as server:
         yield server
 
 
@@ -152,7 +152,7 @@ def test_sentences_beside_a_segmented_text(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig(segmenter="character"), with_softmax=True)
     embedder = ElmoEmbedder.load(model, "cpu")
     index = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", segmented=True)
-    sentences = LiveSentences(index, embedder, "cpu")
+    sentences = LiveSentences(index, embedder)
     assert [token[:2] for token in sentences.sentence("我们 吃")["tokens"]] == [[0, 2], [3, 4]]
     assert [token[:2] for token in sentences.sentence("我们吃")["tokens"]] == [[0, 1], [1, 2], [2, 3]]
     assert sentences.token("我们吃", 2, 1)["neighbours"][0][1] in LINES

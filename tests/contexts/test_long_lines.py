@@ -1,8 +1,7 @@
-"""Very long lines: cut in indexes, read in blocks everywhere, refused where they would fill the memory."""
+"""Very long lines: cut in indexes, refused where they would fill the memory."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from contract.command_line import elmo_zh
 from drawn_bundles import TOKENS, write_model
@@ -14,11 +13,9 @@ from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.query import compile_query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import steps_watched
 
 WORDS = ("我们", "说", "今天", "天气", "很", "好")
 TEXT = TextConfig(segmenter="character")
@@ -50,40 +47,6 @@ def test_an_index_cuts_long_sentences(
     in_raw_line = [line[each.start + row.start] for each, row in zip(found[1:], lines[1:], strict=True)]
     assert in_raw_line == ["好"] * (line.count("好"))
     assert max(len(each.text) for each in lines) <= 7
-
-
-def test_blocks_of_steps_change_no_vector_and_tell_how_far_they_are(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sentences = [list("好很说") * 30, list("说很"), list("很" * 31)]
-    embedder = ElmoEmbedder.load(model, "cpu")
-    expected = embedder.embed_tokens(sentences)
-    monkeypatch.setattr("elmo_zh.model.sentence_reader.BLOCK_STEPS", 11)
-    told: list[int] = []
-    with steps_watched(told.append):
-        found = embedder.embed_tokens(sentences)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    # 92 + 33 + 4 tokens, marks included.
-    assert told[-1] == 129
-    assert told == sorted(told)
-    assert len(told) == 9
-
-
-def test_a_long_line_is_scored_in_blocks(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "好很说" * 30
-    scorer = LineScorer.load(model, "cpu", by_token=True)
-    [expected] = scorer.score([line])
-    monkeypatch.setattr("elmo_zh.scoring.exact.BLOCK_STEPS", 11)
-    told: list[int] = []
-    with steps_watched(told.append):
-        [found] = scorer.score([line])
-    assert told == list(range(11, 91, 11))
-    assert expected.tokens is not None
-    assert found.tokens is not None
-    for one, other in zip(found.tokens, expected.tokens, strict=True):
-        assert one.forward_nats == pytest.approx(other.forward_nats, abs=1e-5)
-        assert one.backward_nats == pytest.approx(other.backward_nats, abs=1e-5)
 
 
 def test_lines_that_would_fill_the_memory_are_refused(

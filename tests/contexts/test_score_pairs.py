@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
-from torch import Tensor
 
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
-from elmo_zh.model.softmax import ExactCosts
+from elmo_zh.reader.lstm import Floats
+from elmo_zh.scoring import exact
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -99,7 +99,7 @@ def test_the_measures_differ_where_lengths_do() -> None:
 def test_shared_contexts_change_no_cost(
     tmp_path: Path, mode: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sentences that begin and end alike, scored together, cost what each costs alone, in blocks of steps as well."""
+    """Sentences that begin and end alike, scored together, cost what each costs alone."""
     words = ("我们", "今天", "吃", "苹果", "。", "梨", "齉")
     drawn = np.random.default_rng(7)
     middles = [" ".join(drawn.choice(words, size)) for size in (1, 2, 2, 3, 5, 13)]
@@ -111,7 +111,6 @@ def test_shared_contexts_change_no_cost(
     )
     alone = [scorer.score([line])[0] for line in lines]
     monkeypatch.setattr("elmo_zh.scoring.exact.BATCH_TOKENS", batch_tokens)
-    monkeypatch.setattr("elmo_zh.scoring.exact.BLOCK_STEPS", batch_tokens)
     for one, other in zip(alone, scorer.score(lines), strict=True):
         assert (other.forward_nats, other.backward_nats) == pytest.approx(
             (one.forward_nats, one.backward_nats), rel=1e-6
@@ -123,13 +122,13 @@ def test_shared_contexts_change_no_cost(
 def test_equal_contexts_need_one_softmax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both begin <S> 我们 吃: 5 contexts for the forward LM. Both end with only </S>: 7 for the backward LM."""
     scorer = LineScorer.load(write_model(tmp_path / "model", SHAPES["token"], with_softmax=True), segmented=True)
-    compute, num_rows = ExactCosts.nats, []
+    compute, num_rows = exact.log_sums, []
 
-    def counted(costs: ExactCosts, hidden: Tensor, targets: Tensor) -> Tensor:
+    def counted(hidden: Floats, weight: Floats, bias: Floats) -> Floats:
         num_rows.append(len(hidden))
-        return compute(costs, hidden, targets)
+        return compute(hidden, weight, bias)
 
-    monkeypatch.setattr(ExactCosts, "nats", counted)
+    monkeypatch.setattr(exact, "log_sums", counted)
     scorer.score(["我们 吃 苹果", "我们 吃 今天"])
     assert num_rows == [5, 7]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, WORDS, write_model
 from packed import zip_of
@@ -19,7 +18,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import substitutes as module
 from elmo_zh.embed.substitutes import best_rows
-from elmo_zh.model.composition import Composition
+from elmo_zh.reader.composition import Composition
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -118,7 +117,7 @@ def test_a_word_outside_the_vocabulary_is_read_by_its_parts(tmp_path: Path) -> N
     oracle = numpy_oracle.load_bundle(path)
     vocabulary, parts = Vocabulary(oracle.vocab), [oracle.vocab.index(each) for each in ("吃", "苹果")]
     tables = (np.float32(oracle.token_layer), np.float32(oracle.softmax_weight))
-    row, softmax_row = (Composition.learn(torch.from_numpy(each), vocabulary).row(parts).numpy() for each in tables)
+    row, softmax_row = (Composition.learn(each, vocabulary).row(parts) for each in tables)
     # For the oracle it is a word of the vocabulary whose row in the softmax is given apart.
     known = replace(oracle, vocab=[*oracle.vocab, "吃苹果"], token_layer=np.vstack([oracle.token_layer, row]))
     scores, _, _ = oracle_logs(known, tokens := ["我们", "吃苹果", "今天"], 1, "pattern", softmax_row)

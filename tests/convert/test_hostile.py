@@ -74,8 +74,7 @@ def _no_model_is_built(hdf5_in_its_process: None, monkeypatch: pytest.MonkeyPatc
     def fail(*_: object) -> None:
         raise AssertionError("memory was taken")
 
-    monkeypatch.setattr(bundle_weights, "BiLM", fail)
-    monkeypatch.setattr(bundle_weights, "Softmax", fail)
+    monkeypatch.setattr(bundle_weights, "parameter_shapes", fail)
     monkeypatch.setattr(h5py.Dataset, "__getitem__", fail)
 
 

@@ -636,7 +636,7 @@ def test_weights_that_claim_more_than_is_stored_take_no_memory(
     torch.save(state, source / "encoder.pkl")
     assert (source / "encoder.pkl").stat().st_size < 4 * len(stored) + 10_000
     with_config("encoder", dim=dim)(source)
-    monkeypatch.setattr(manylangs, "BiLM", fail)
+    monkeypatch.setattr(manylangs, "_checked", fail)
     monkeypatch.setattr(torch, "stack", fail)
     assert str(source) in refused(source, out)
 

@@ -595,7 +595,7 @@ def test_a_bundle_of_our_own_stays_what_it_is(sample_run: SampleRun, out: Path) 
     assert before == after
     assert set(contents_alone(out)) == {*info_of(out)["digests"], "bundle.json", "history.json"}
     assert (out / "history.json").read_bytes() == (sample_run.model / "history.json").read_bytes()
-    assert load_bundle(out).softmax is not None
+    assert load_bundle(out).weights.has_softmax
 
 
 # Files of the original programs

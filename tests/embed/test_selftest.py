@@ -4,9 +4,9 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,8 @@ import drawn_bundles
 import h5py
 import numpy as np
 import pytest
-import torch
 from contract.command_line import Answer, SampleRun, changed_json, elmo_zh
 from drawn_bundles import D, L, P, draw_source
-from torch import Tensor
 
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
@@ -25,10 +23,10 @@ from elmo_zh.config import TextConfig
 from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.selftest import find_neighbours
 from elmo_zh.errors import ConfigError
-from elmo_zh.model.bilm import BiLMShape
-from elmo_zh.model.kernels.cells import LSTMState
-from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
-from elmo_zh.model.softmax import Softmax
+from elmo_zh.reader import bilm as reader_module
+from elmo_zh.reader.bilm import BiLMReader, LayerState
+from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.text.segmenters import rjieba
 
 TOKENS = "raw text is segmented into the recorded tokens"
@@ -174,40 +172,10 @@ def test_text_that_becomes_other_tokens(model: Path) -> None:
 # Faults of this machine or of the code: the files are as they should be.
 
 
-def exchange_words(packed: PackedSentences) -> PackedSentences:
-    """The first two steps of two sentences in one batch are exchanged."""
-    words = packed.words.copy()
-    if packed.counts[0] > 1:
-        place = packed.counts[0]
-        words[:, [place, place + 1]] = words[:, [place + 1, place]]
-    return replace(packed, words=words)
-
-
-@pytest.mark.parametrize(
-    ("change", "failed"),
-    [
-        # The backward LM reads forward, or what it says stands in the order in which it reads.
-        (lambda packed: replace(packed, words=packed.words[[0, 0]], places=packed.places[[0, 0]]), {STORED, PAST}),
-        (lambda packed: replace(packed, places=packed.places[[0, 0]]), {STORED, PAST}),
-        (exchange_words, {STORED, COMPANY}),
-    ],
-)
-def test_sentences_that_are_packed_wrongly(
-    sample_run: SampleRun,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[PackedSentences], PackedSentences],
-    failed: set[str],
-) -> None:
-    whole = PackedSentences.pack
-    monkeypatch.setattr(PackedSentences, "pack", lambda sentences: change(whole(sentences)))
-    found = set(failed_checks(elmo_zh("info", sample_run.model, "--check")))
-    assert found == failed if COMPANY not in failed else found >= failed
-
-
-def spoil(layers: Tensor, sentences: PackedSentences) -> Tensor:
+def spoil(layers: Floats, sentences: Sequence[Any]) -> Floats:
     """When the three sentences are read together, the vectors of the last and shortest are no numbers."""
-    if sentences.counts[0] == 3:
-        layers[:, -1] = torch.nan
+    if len(sentences) == 3:
+        layers[:, -1] = np.nan
     return layers
 
 
@@ -215,40 +183,41 @@ def spoil(layers: Tensor, sentences: PackedSentences) -> Tensor:
     ("change", "failed"),
     [
         # The forward half of the vectors is what the backward LM made of the sentence, which knows the future.
-        (lambda layers, _: layers.roll(layers.shape[2] // 2, dims=2), {STORED, FUTURE, PAST}),
+        (lambda layers, _: np.roll(layers, layers.shape[2] // 2, axis=2), {STORED, FUTURE, PAST}),
         # An LM that is deaf to its own word leaks nothing, since nothing comes in.
-        (lambda layers, _: torch.zeros_like(layers), {STORED, FUTURE, PAST}),
+        (lambda layers, _: np.zeros_like(layers), {STORED, FUTURE, PAST}),
         (spoil, {STORED, COMPANY}),
     ],
 )
 def test_layers_that_are_computed_wrongly(
     sample_run: SampleRun,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Tensor, PackedSentences], Tensor],
+    change: Callable[[Floats, Sequence[Any]], Floats],
     failed: set[str],
 ) -> None:
-    whole = SentenceReader.read
+    whole = BiLMReader.read
 
-    def read(self: SentenceReader, vectors: Tensor, sentences: PackedSentences, state: Any) -> tuple[Tensor, Any]:
+    def read(self: BiLMReader, vectors: Floats, sentences: Sequence[Any], state: Any) -> tuple[Floats, Any]:
         layers, after = whole(self, vectors, sentences, state)
         return change(layers, sentences), after
 
-    monkeypatch.setattr(SentenceReader, "read", read)
+    monkeypatch.setattr(BiLMReader, "read", read)
     found = set(failed_checks(elmo_zh("info", sample_run.model, "--check")))
     assert found == failed if COMPANY not in failed else found >= failed
 
 
 def test_a_forward_lm_that_sees_one_word_ahead(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = SentenceReader._run_layer
+    whole, num_calls = reader_module.run_layer, count()
 
-    def ahead(self: Any, index: int, direction: int, hidden: Tensor, counts: list[int], state: LSTMState) -> Tensor:
-        seen, first = hidden.clone(), 0
-        for here, after in pairwise(counts) if index == direction == 0 else ():
-            seen[first : first + after] += hidden[first + here : first + here + after]
+    def ahead(inputs: Floats, counts: Sequence[int], *others: Any) -> Any:
+        seen, first = inputs.copy(), 0
+        # With one thread: the first layer of the forward LM, the second one, and then the backward LM's.
+        for here, after in pairwise(counts) if next(num_calls) % 4 == 0 else ():
+            seen[first : first + after] += inputs[first + here : first + here + after]
             first += here
-        return whole(self, index, direction, seen, counts, state)
+        return whole(seen, counts, *others)
 
-    monkeypatch.setattr(SentenceReader, "_run_layer", ahead)
+    monkeypatch.setattr(reader_module, "run_layer", ahead)
     assert failed_checks(elmo_zh("info", sample_run.model, "--check")) == [STORED, FUTURE]
 
 
@@ -287,8 +256,8 @@ def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
 
 def test_a_model_with_a_warm_state(tmp_path: Path) -> None:
     source = draw(SHAPES["token"])
-    source.bilm.set_warm_state(torch.full((L, 2, P), 0.3), torch.full((L, 2, D), -0.7))
-    write_bundle(tmp_path / "model", source)
+    warm = LayerState(np.full((2, 1, P), 0.3, np.float32), np.full((2, 1, D), -0.7, np.float32))
+    write_bundle(tmp_path / "model", replace(source, weights=replace(source.weights, warm_state=[warm] * L)))
     assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == []
     # It belongs to the model: without it other vectors come out.
     with h5py.File(tmp_path / "model" / "warm_state.hdf5", "a") as file:
@@ -373,7 +342,7 @@ def test_stored_sentences_that_are_damaged(model: Path, damage: str) -> None:
 
 def test_stored_vectors_that_are_not_finite(model: Path) -> None:
     change_stored_vectors(model, np.nan)
-    told = elmo_zh("selftest", model).only_error()
+    told = elmo_zh("info", model, "--check").only_error()
     assert told.startswith(f"{model / 'golden.hdf5'}: 2 contains infinite or NaN values.")
 
 
@@ -386,10 +355,14 @@ def test_neighbours_are_the_most_like_by_their_cosine(tmp_path: Path) -> None:
     angles = {"<S>": 10, "</S>": 10, "<UNK>": 10, "今": 10, "天": 30, "气": 55, "我": 190, "们": 11, "，": 10, "。": 70}
     turned = {word: 3 * angle for word, angle in angles.items()}
     lengths = np.arange(1, 11)[:, None]
-    source.bilm.token_table.weight.data.copy_(directions(angles.values(), lengths))
-    softmax = Softmax(source.bilm.shape.num_tokens, 2)
-    softmax.weight.data.copy_(directions(turned.values(), 1 / lengths))
-    write_bundle(tmp_path / "model", replace(source, softmax=softmax))
+    tables = {
+        "bilm.token_table.weight": directions(angles.values(), lengths),
+        "softmax.weight": directions(turned.values(), 1 / lengths),
+        "softmax.bias": np.zeros(len(angles), np.float32),
+    }
+    write_bundle(
+        tmp_path / "model", replace(source, weights=replace(source.weights, arrays={**source.weights.arrays, **tables}))
+    )
     found = {(entry.table, entry.word): entry.neighbours for entry in find_neighbours(load_bundle(tmp_path / "model"))}
     words = [word for word in WORDS if word not in "，。"]
     assert list(found) == [(table, word) for table in ("token layer", "softmax") for word in words]
@@ -406,9 +379,9 @@ def test_neighbours_are_the_most_like_by_their_cosine(tmp_path: Path) -> None:
     assert found["token layer", "们"][2:] == ("天", "气", "。")
 
 
-def directions(angles: Any, lengths: Any) -> Tensor:
+def directions(angles: Any, lengths: Any) -> Floats:
     radians = np.radians(list(angles))
-    return torch.tensor(lengths * np.stack([np.cos(radians), np.sin(radians)], axis=1)).float()
+    return np.asarray(lengths * np.stack([np.cos(radians), np.sin(radians)], axis=1), np.float32)
 
 
 @pytest.mark.parametrize("words", [("今",), ("今", "天"), ()])

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.model.batches import iter_length_sorted, mark_sentence, pad_sentences
+from elmo_zh.model.batches import pad_sentences
+from elmo_zh.reader.batches import iter_length_sorted, mark_sentence
 
 
 def test_marks_and_padding() -> None:

@@ -9,10 +9,11 @@ from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.bundle.weights import num_parameters
-from elmo_zh.model.batches import mark_sentence, pad_sentences
+from elmo_zh.model.batches import pad_sentences
 from elmo_zh.model.bilm import BiLM, drop
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.batches import mark_sentence
 
 WORDS, PROJECTION, CELL, LAYERS = 23, 5, 11, 3
 

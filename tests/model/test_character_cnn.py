@@ -14,10 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from elmo_zh.model import character_cnn
 from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.character_cnn import CharacterCNN, CharacterShape
+from elmo_zh.model.character_cnn import CharacterCNN
 from elmo_zh.model.kernels import character_windows
 from elmo_zh.model.precision import BFLOAT16
 from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.shape import CharacterShape
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

@@ -14,11 +14,13 @@ from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.model import sentence_reader
-from elmo_zh.model.batches import mark_sentence, pad_sentences
-from elmo_zh.model.bilm import BiLM, BiLMShape, State
+from elmo_zh.model.batches import pad_sentences
+from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
-from elmo_zh.model.sentence_reader import PackedSentences, SentenceReader
+from elmo_zh.model.sentence_reader import SentenceReader
 from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.batches import mark_sentence, pack_both_ways
+from elmo_zh.reader.shape import BiLMShape
 
 WORDS = 23
 LENGTHS = (11, 7, 7, 3, 1, 0, 0)
@@ -63,7 +65,7 @@ def read(
 ) -> tuple[Tensor, State]:
     reader = SentenceReader(bilm, precision)
     start = bilm.start_state(len(sentences)) if state is None else state
-    return reader.read(bilm.token_table.weight.detach(), PackedSentences.pack(sentences), start)
+    return reader.read(bilm.token_table.weight.detach(), pack_both_ways(sentences), start)
 
 
 def assert_close(found: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
@@ -83,16 +85,6 @@ def assert_reads_as_the_bilm(bilm: BiLM, sentences: Sequence[NDArray[np.int64]])
     with torch.no_grad():
         _, state = bilm.read_sentences(bilm.token_layer(TokenInputs(ids)), mask, bilm.start_state(len(sentences)))
     assert_states_close(after, state)
-
-
-def test_packing_by_hand() -> None:
-    packed = PackedSentences.pack([np.array(words) for words in ([0, 5, 6, 7, 1], [0, 8, 9, 1], [0, 4, 5, 1], [0, 1])])
-    assert packed.counts == [4, 4, 3, 3, 1]
-    forward, backward = packed.words.tolist()
-    assert forward == [0, 0, 0, 0, 5, 8, 4, 1, 6, 9, 5, 7, 1, 1, 1]
-    assert backward == [1, 1, 1, 1, 7, 9, 5, 0, 6, 8, 4, 5, 0, 0, 0]
-    # 5 6 7, 8 9, 4 5: where each direction reads them.
-    assert packed.places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, (0, 0, 0), (67, 1)])

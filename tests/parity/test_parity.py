@@ -80,7 +80,7 @@ def test_golden_vectors_in_the_bundle_equal_the_oracle(bundle_path: Path) -> Non
 
 def test_clips_are_reached(bundle_path: Path) -> None:
     """Otherwise the comparisons above would not notice a missing clip."""
-    shape = load_bundle(bundle_path).bilm.shape
+    shape = load_bundle(bundle_path).shape
     if not shape.projection_clip or shape.projection_clip == 3.0 or shape.projection_dim == shape.cell_dim:
         pytest.skip("this shape has no projection clip within reach")
     vectors = ElmoEmbedder.load(bundle_path).embed_tokens([line.split() for line in LINES])

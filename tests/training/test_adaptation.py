@@ -19,9 +19,8 @@ from elmo_zh.bundle.settings import (
 from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.character_cnn import CharacterShape
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
+from elmo_zh.reader.shape import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.training.initial_weights import move_weights
@@ -60,7 +59,7 @@ def write(
     text: TextConfig | None = TextConfig(segmenter="character"),  # noqa: B008
 ) -> Bundle:
     source = draw_source(model.bilm.shape, words=None, text=text)
-    source = replace(source, bilm=model.bilm, softmax=model.softmax if softmax else None, vocabulary=vocabulary)
+    source = replace(source, weights=weights_of(model.bilm, model.softmax if softmax else None), vocabulary=vocabulary)
     write_bundle(folder, source)
     return load_bundle(folder)
 
@@ -82,10 +81,11 @@ def moved(bundle: Bundle, config: ModelConfig, vocabulary: Vocabulary = NEW, see
 
 
 def tables(model: LanguageModel | Bundle) -> dict[str, torch.Tensor]:
-    assert model.softmax is not None
-    found = {"softmax": model.softmax.weight.detach(), "bias": model.softmax.bias.detach()}
-    if model.bilm.shape.characters is None:
-        found["tokens"] = model.bilm.token_table.weight.detach()
+    bilm, softmax = model.modules if isinstance(model, Bundle) else (model.bilm, model.softmax)
+    assert softmax is not None
+    found = {"softmax": softmax.weight.detach(), "bias": softmax.bias.detach()}
+    if bilm.shape.characters is None:
+        found["tokens"] = bilm.token_table.weight.detach()
     return found
 
 
@@ -154,7 +154,7 @@ def test_a_character_model_without_a_vocabulary_gives_its_network(tmp_path: Path
 
 def test_the_settings_of_a_bundle_build_its_shape(mode: str, bundle: Bundle) -> None:
     config = replace(ModelConfig(), **model_settings(bundle))
-    assert build_shape(config, len(OLD)) == bundle.bilm.shape
+    assert build_shape(config, len(OLD)) == bundle.shape
     assert config.tie_softmax == (mode == "tied")
     require_same_model(config, bundle)
 
@@ -171,8 +171,8 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
         num_characters=17, num_slots=13, embedding_dim=3, filters=((1, 2),), num_highways=1, activation="relu",
         word_dim=5, is_published=False,
     )  # fmt: skip
-    bilm = BiLM(replace(bundle.bilm.shape, characters=shape))
-    message = message_of(BundleError, lambda: model_settings(replace(bundle, bilm=bilm, alphabet=BYTES)))
+    weights = replace(bundle.weights, shape=replace(bundle.shape, characters=shape))
+    message = message_of(BundleError, lambda: model_settings(replace(bundle, weights=weights, alphabet=BYTES)))
     assert message.startswith(f"{tmp_path / 'bundle'} is an ELMoForManyLangs model, ")
 
 

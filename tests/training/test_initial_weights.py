@@ -8,9 +8,7 @@ import pytest
 import torch
 from small_trainings import ROWS, SENTENCES, SHAPE, build_store
 
-from elmo_zh.model import softmax
-from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.model.softmax import Softmax
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.scoring.exact import sentence_costs
 from elmo_zh.training import initial_weights as calibration
 from elmo_zh.training.initial_weights import (
@@ -29,13 +27,10 @@ SMALLEST = replace(SHAPE, num_tokens=5, cell_dim=6, projection_dim=2, num_layers
 
 def test_the_bias_alone_gives_the_unigram_probabilities() -> None:
     """The logs have mean zero, and a missing word counts half."""
-    softmax = Softmax(5, 2)
-    softmax.initialise(torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        softmax.bias.copy_(unigram_bias([8, 4, 2, 1, 0]))
-    nats = softmax.nats(torch.zeros(5, 2), torch.arange(5))
+    bias = unigram_bias([8, 4, 2, 1, 0])
+    nats = -bias.log_softmax(dim=0)
     assert nats.tolist() == pytest.approx([math.log(15.5 / count) for count in (8, 4, 2, 1, 0.5)], abs=1e-6)
-    assert float(softmax.bias.detach().mean()) == pytest.approx(0, abs=1e-6)
+    assert float(bias.mean()) == pytest.approx(0, abs=1e-6)
 
 
 def test_vectors_keep_their_direction_from_the_mean_and_get_one_size() -> None:
@@ -119,7 +114,6 @@ def counts_of_the_text() -> np.ndarray:
     return counts
 
 
-@torch.no_grad()
 def shares_one_by_one(model: LanguageModel) -> np.ndarray:
     """Return the mean probability of each row, from the costs of sentences in which it stands at each place."""
     store = build_store()
@@ -127,7 +121,7 @@ def shares_one_by_one(model: LanguageModel) -> np.ndarray:
     for sentence in SENTENCES:
         for place in range(len(sentence)):
             changed = [np.array([*sentence[:place], row, *sentence[place + 1 :]]) for row in range(ROWS)]
-            costs = sentence_costs(model.bilm, model.softmax, store.lexicon, changed)
+            costs = sentence_costs(weights_of(model.bilm, model.softmax), store.lexicon, changed)
             total += sum(np.exp(-np.array([cost[direction, place] for cost in costs])) for direction in range(2))
             number += 2
     return total / number
@@ -142,8 +136,7 @@ def test_expected_shares_are_the_mean_of_all_predictions(monkeypatch: pytest.Mon
     ends = (42 * shares - 35 * words) / 7
     assert ends.sum() == pytest.approx(1)
     assert (ends > 0).all()
-    monkeypatch.setattr(softmax, "MAX_EVALUATION_SCORES", 1)
-    monkeypatch.setattr(softmax, "MIN_EVALUATION_ROWS", 3)
+    monkeypatch.setattr(calibration, "_MOST_NUMBERS", 17)
     np.testing.assert_allclose(expected_shares(model, build_store()).numpy(), shares, rtol=1e-6)
 
 

@@ -9,7 +9,7 @@ import torch
 from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, train_some_steps
 
 from elmo_zh.config import AUTOMATIC, TrainConfig
-from elmo_zh.model.language_model import LanguageModel
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.scoring.exact import Figures, TextMeasure, batch_costs, total_cost
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import MOST_DROPOUT
@@ -36,7 +36,7 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     model, device = LanguageModel.build(SHAPE, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
     sentences = [np.array(sentence) for sentence in SENTENCES]
-    nats = total_cost(batch_costs(model.bilm, model.softmax, Lexicon(VOCABULARY, None), sentences))
+    nats = total_cost(batch_costs(weights_of(model.bilm, model.softmax), Lexicon(VOCABULARY, None), sentences))
     measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
     figures = Figures.build(measure, *nats)
     # The first of six predictions is one of seven, the others are certain: 7 ** (1 / 6) = 1.38 is optimal.

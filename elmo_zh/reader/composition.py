@@ -9,10 +9,10 @@ parts, so a share of the mean is added to the map's output (docs/log.md, 2026-11
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-from torch.nn import functional
+import numpy as np
+from numpy.typing import NDArray
 
+from elmo_zh.reader.lstm import Floats
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # Number of words that the map is learned from. The most frequent words, at most a third of the vocabulary, are left
@@ -22,7 +22,7 @@ _MOST_LEFT_OUT = 10_000
 # Penalty of the ridge regression, as a share of the mean square of its inputs.
 _PENALTY = 0.1
 _SHARE_OF_MEAN = 0.3
-# The last bits of a solver's result depend on the number of threads; rounding removes them.
+# The last bits of a solver's result depend on the machine; rounding removes most of them.
 _DECIMALS = 6
 
 
@@ -36,41 +36,38 @@ def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
 class Composition:
     """Computes a word's row from the rows of the known words inside it."""
 
-    table: Tensor  # The rows of the vocabulary, float32, shape (V, P)
-    centre: Tensor  # Their mean, float64, shape (P,)
-    # Maps the mean of the parts' rows to a word's row, both less the centre: float64, shape (P, P). None if there was
-    # no word to learn from; a word's row is then the mean of its parts' rows.
-    matrix: Tensor | None
+    table: Floats  # The rows of the vocabulary, shape (V, P)
+    centre: NDArray[np.float64]  # Their mean, shape (P,)
+    # Maps the mean of the parts' rows to a word's row, both less the centre, shape (P, P). None if there was no word to
+    # learn from; a word's row is then the mean of its parts' rows.
+    matrix: NDArray[np.float64] | None
 
     @classmethod
-    @torch.no_grad()
-    def learn(cls, table: Tensor, vocabulary: Vocabulary) -> "Composition":
+    def learn(cls, table: Floats, vocabulary: Vocabulary) -> "Composition":
         """Learn the map from a table with one row per token of the vocabulary, shape (V, P)."""
         words = vocabulary.tokens[len(SPECIALS) :]
         first = min(len(words) // 3, _MOST_LEFT_OUT)
         parts = parts_of(vocabulary, words[first : first + _WORDS_TO_LEARN_FROM])
-        table = table.detach().float().cpu()
-        centre = table.mean(dim=0, dtype=torch.float64)
+        centre = table.mean(axis=0, dtype=np.float64)
         if not parts:
             return cls(table, centre, None)
-        inputs = mean_rows(table, parts.values()).double() - centre
-        targets = table[torch.tensor(vocabulary.encode(list(parts)))].double() - centre
-        squares = inputs.T @ inputs
-        unit = torch.eye(len(squares), dtype=torch.float64)
-        penalty = _PENALTY * squares.diagonal().mean() * unit
-        solution = torch.linalg.lstsq(squares + penalty, inputs.T @ targets).solution
-        return cls(table, centre, solution.round(decimals=_DECIMALS) + _SHARE_OF_MEAN * unit)
+        inputs = mean_rows(table, parts.values()) - centre
+        targets = table[vocabulary.encode(list(parts))].astype(np.float64) - centre
+        squares, unit = inputs.T @ inputs, np.eye(inputs.shape[1])
+        solution = np.linalg.solve(squares + _PENALTY * np.diagonal(squares).mean() * unit, inputs.T @ targets)
+        return cls(table, centre, solution.round(_DECIMALS) + _SHARE_OF_MEAN * unit)
 
-    def row(self, parts: Sequence[int]) -> Tensor:
+    def row(self, parts: Sequence[int]) -> Floats:
         """Compose a word's row, float32, shape (P,), from the row numbers of the known words in it (at least one)."""
-        mean = self.table[list(parts)].mean(dim=0, dtype=torch.float64)
-        if self.matrix is None:
-            return mean.float()
-        return (self.centre + (mean - self.centre) @ self.matrix).float()
+        mean = self.table[list(parts)].mean(axis=0, dtype=np.float64)
+        if self.matrix is not None:
+            mean = self.centre + (mean - self.centre) @ self.matrix
+        return np.asarray(mean, np.float32)
 
 
-def mean_rows(table: Tensor, groups: Collection[Sequence[int]]) -> Tensor:
+def mean_rows(table: Floats, groups: Collection[Sequence[int]]) -> NDArray[np.float64]:
     """Return the mean of each group of rows of a table (V, P), shape (n, P)."""
-    starts = torch.tensor([0, *map(len, groups)]).cumsum(0)[:-1]
-    rows = torch.tensor([row for group in groups for row in group])
-    return functional.embedding_bag(rows, table, starts, mode="mean")
+    sizes = np.array([len(group) for group in groups])
+    rows = np.fromiter((row for group in groups for row in group), np.int64)
+    sums = np.add.reduceat(table[rows].astype(np.float64), np.concatenate([[0], np.cumsum(sizes)[:-1]]))
+    return np.asarray(sums / sizes[:, None])

@@ -1,0 +1,132 @@
+"""The bidirectional language model (biLM) of Peters et al. (2018), "Deep contextualized word representations".
+
+Shape letters, as in `model.bilm`: B sentences, T steps, N rows of a packed batch, M tokens without the marks, P
+projection, D cell, L layers, V vocabulary. A first axis of 2 is the direction: 0 the forward LM, which reads <S> w1 ..
+wn </S>, and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so each runs in a thread.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elmo_zh.reader.batches import Ids, PackedSentences, pack_both_ways
+from elmo_zh.reader.lstm import Floats, LSTMState, LSTMWeights, prepare, run_layer
+from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.threads import num_threads, threads
+
+
+class LayerState(NamedTuple):
+    """The state that a layer carries from token to token, in both directions."""
+
+    output: Floats  # Shape (2, B, P)
+    cell: Floats  # Shape (2, B, D)
+
+
+State = list[LayerState]
+# Called with a layer, a direction and its outputs, shape (N, P).
+Keep = Callable[[int, int, Floats], None]
+
+
+class BiLMReader:
+    """A trained biLM that reads whole sentences.
+
+    Attributes:
+        shape: The architecture.
+    """
+
+    def __init__(self, shape: BiLMShape, weights: Mapping[str, Floats], warm_state: State | None = None) -> None:
+        """Prepare the weights, which have the names of `bundle.weights`; sentences start from `warm_state`, or zeros.
+
+        Args:
+            shape: The architecture.
+            weights: By name; the token layer is not used.
+            warm_state: The state that every sentence starts from, for one sentence (B = 1), or None.
+        """
+        self.shape, self._warm_state = shape, warm_state
+        self._layers: list[tuple[LSTMWeights, LSTMWeights]] = []
+        for layer in range(shape.num_layers):
+            name = f"bilm.layers.{layer}"
+            inputs, recurrent, bias = (
+                weights[f"{name}.{part}"] for part in ("input_weight", "recurrent_weight", "bias")
+            )
+            projection = weights.get(f"{name}.projection")
+            forward, backward = (
+                prepare(inputs[way], recurrent[way], bias[way], None if projection is None else projection[way])
+                for way in range(2)
+            )
+            self._layers.append((forward, backward))
+
+    def zero_state(self, num_sentences: int) -> State:
+        """Return an all-zero state."""
+        P, D = self.shape.projection_dim, self.shape.cell_dim
+        return [
+            LayerState(np.zeros((2, num_sentences, P), np.float32), np.zeros((2, num_sentences, D), np.float32))
+            for _ in self._layers
+        ]
+
+    def start_state(self, num_sentences: int) -> State:
+        """Return the state that every sentence starts from: the warm state if there is one, otherwise zeros."""
+        if self._warm_state is None:
+            return self.zero_state(num_sentences)
+        return [LayerState(*(np.repeat(part, num_sentences, axis=1) for part in layer)) for layer in self._warm_state]
+
+    def read(self, word_vectors: Floats, sentences: Sequence[Ids], state: State) -> tuple[Floats, State]:
+        """Return every layer's output, shape (L + 1, M, 2P), and the state after each sentence's last mark.
+
+        The token layer comes first, written twice so that all layers have one width; then the LSTM layers from the
+        bottom up, forward LM first on the last axis. M are the sentences' tokens without their marks, one sentence
+        after the other.
+
+        Args:
+            word_vectors: One row per word, shape (W, P).
+            sentences: Rows of `word_vectors`, marks included, longest sentence first.
+            state: The state that each sentence starts from.
+        """
+        counts, words, places = pack_both_ways(sentences)
+        layers = np.empty((len(self._layers) + 1, places.shape[1], 2 * self.shape.projection_dim), np.float32)
+
+        def keep(layer: int, way: int, outputs: Floats) -> None:
+            P = self.shape.projection_dim
+            np.take(outputs, places[way], axis=0, out=layers[layer, :, way * P : (way + 1) * P], mode="clip")
+
+        return layers, self._run(word_vectors, words, counts, state, keep)[1]
+
+    def top_outputs(self, word_vectors: Floats, sentences: Sequence[Ids], state: State) -> tuple[Floats, State]:
+        """Return the outputs from which the LMs predict words, shape (2, N, P), and the state after the last word.
+
+        `sentences` are as for `read`. Each LM reads all but its last mark, which it predicts; the N rows of both are
+        packed like `PackedSentences.of_lengths([len(sentence) - 1 for sentence in sentences])`, each in its own
+        reading order.
+        """
+        packed = PackedSentences.of_lengths([len(sentence) - 1 for sentence in sentences])
+        words = np.stack(
+            [packed.pack([sentence[:-1] for sentence in sentences]), packed.pack([s[:0:-1] for s in sentences])]
+        )
+        return self._run(word_vectors, words, packed.counts, state, lambda *_: None)
+
+    def _run(
+        self, word_vectors: Floats, words: Ids, counts: Sequence[int], state: State, keep: Keep
+    ) -> tuple[Floats, State]:
+        """Run all layers over packed rows of `word_vectors`, (2, N); return the top outputs (2, N, P) and the state."""
+
+        def run(way: int) -> tuple[Floats, list[LSTMState]]:
+            hidden, after = word_vectors[words[way]], []
+            keep(0, way, hidden)
+            for index, (weights, carried) in enumerate(zip(self._layers, state, strict=True)):
+                before = LSTMState(carried.output[way], carried.cell[way])
+                clips = self.shape.cell_clip, self.shape.projection_clip
+                outputs, last = run_layer(hidden, counts, weights[way], before, *clips)
+                # All layers but the first have a skip connection.
+                hidden = outputs + hidden if index and self.shape.skip_connections else outputs
+                keep(index + 1, way, hidden)
+                after.append(last)
+            return hidden, after
+
+        with threads(min(2, num_threads())) as run_all:
+            (forward, after_forward), (backward, after_backward) = run_all([lambda: run(0), lambda: run(1)])
+        states = [
+            LayerState(np.stack([one.output, other.output]), np.stack([one.cell, other.cell]))
+            for one, other in zip(after_forward, after_backward, strict=True)
+        ]
+        return np.stack([forward, backward]), states

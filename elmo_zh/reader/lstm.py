@@ -1,0 +1,100 @@
+"""The LSTM layers of a biLM over whole sentences (Peters et al. 2018), in float32, with NumPy alone.
+
+One step of one direction, with x the input and h the output before, in the notation of `model.bilm`:
+
+    z = x W_x + h W_h + b                  (input gate i, candidate j, forget gate f, output gate o, each of width D)
+    c = sigmoid(f + 1) c + sigmoid(i) tanh(j)     clipped to the cell clip
+    h = (sigmoid(o) tanh(c)) W_p                  clipped to the projection clip
+
+Since sigmoid(x) = (1 + tanh(x / 2)) / 2, halving the weights of i, f and o, which changes no bit of them, leaves a
+single tanh over all of z.
+
+A batch has its longest sentence first, and its rows are packed by time step: first the first token of every sentence,
+then the second tokens, and so on. So the sentences that have a token at a step are the first ones, and no step computes
+padding.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+# The products with the inputs are computed for about this many rows at a time: enough to be fast, few enough for the
+# cache.
+_BLOCK_ROWS = 1024
+
+
+class LSTMWeights(NamedTuple):
+    """One direction of one layer, as `prepare` returns it."""
+
+    input: Floats  # Shape (P, 4D), the columns of i, f and o halved
+    recurrent: Floats  # Shape (P, 4D), likewise
+    bias: Floats  # Shape (4D,), likewise, with the forget gate's 1
+    projection: Floats | None  # Shape (D, P), halved; None if P = D
+
+
+class LSTMState(NamedTuple):
+    """The state that one direction of a layer carries from token to token, for B sentences."""
+
+    output: Floats  # h, shape (B, P)
+    cell: Floats  # c, shape (B, D)
+
+
+def prepare(input_weight: Floats, recurrent_weight: Floats, bias: Floats, projection: Floats | None) -> LSTMWeights:
+    """Return the weights of one direction as `run_layer` takes them."""
+    D = len(bias) // 4
+    scale = np.full(4 * D, 0.5, np.float32)
+    scale[D : 2 * D] = 1
+    with_one = bias.copy()
+    with_one[2 * D : 3 * D] += 1
+    halved = None if projection is None else projection * np.float32(0.5)
+    return LSTMWeights(input_weight * scale, recurrent_weight * scale, with_one * scale, halved)
+
+
+def run_layer(
+    inputs: Floats, counts: Sequence[int], weights: LSTMWeights, state: LSTMState, cell_clip: float, output_clip: float
+) -> tuple[Floats, LSTMState]:
+    """Return the outputs of packed inputs, both of shape (N, P), and each sentence's state after its last token.
+
+    `counts` says how many sentences have a token at each step. A clip of 0 means none.
+    """
+    B, D = state.cell.shape
+    outputs = np.empty_like(inputs)
+    last_output, cell = state.output.copy(), state.cell.copy()
+    before, first, block_start, block_stop = state.output, 0, 0, 0
+    from_inputs = from_output = np.empty((0, 4 * D), np.float32)
+    from_output, product = np.empty((B, 4 * D), np.float32), np.empty((B, D), np.float32)
+    for step, n in enumerate(counts):
+        if first + n > block_stop:
+            block_start, block_stop = first, max(first + n, min(len(inputs), first + _BLOCK_ROWS))
+            from_inputs = inputs[block_start:block_stop] @ weights.input
+            from_inputs += weights.bias
+        z = from_inputs[first - block_start : first - block_start + n]
+        z += np.matmul(before[:n], weights.recurrent, out=from_output[:n])
+        np.tanh(z, out=z)
+        i, j, f, o = z[:, :D], z[:, D : 2 * D], z[:, 2 * D : 3 * D], z[:, 3 * D :]
+        z[:, 2 * D :] += 1
+        i += 1
+        c = cell[:n]
+        c *= f
+        c += np.multiply(i, j, out=product[:n])
+        c *= 0.5
+        if cell_clip:
+            np.clip(c, -cell_clip, cell_clip, out=c)
+        m = np.tanh(c, out=product[:n])
+        m *= o
+        h = outputs[first : first + n]
+        if weights.projection is None:
+            np.multiply(m, 0.5, out=h)
+        else:
+            np.matmul(m, weights.projection, out=h)
+            if output_clip:
+                np.clip(h, -output_clip, output_clip, out=h)
+        ending = counts[step + 1] if step + 1 < len(counts) else 0
+        last_output[ending:n] = h[ending:]
+        before = h
+        first += n
+    return outputs, LSTMState(last_output, cell)

@@ -1,0 +1,162 @@
+"""Reading packed sentences against `BiLM.layer_activations`, which a NumPy oracle covers (tests/parity)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from small_trainings import SHAPE
+
+from elmo_zh.model.batches import pad_sentences
+from elmo_zh.model.bilm import BiLM
+from elmo_zh.model.kernels.cells import LSTMState
+from elmo_zh.model.language_model import weights_of
+from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.reader.batches import PackedSentences, mark_sentence, pack_both_ways
+from elmo_zh.reader.bilm import LayerState, State
+from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.shape import BiLMShape
+
+WORDS = 23
+LENGTHS = (11, 7, 7, 3, 1, 0, 0)
+PLAIN = replace(SHAPE, num_tokens=WORDS, cell_dim=13, projection_dim=5, cell_clip=0.0, projection_clip=0.0)
+
+
+def draw_bilm(shape: BiLMShape, *, warm: bool = False, seed: int = 3) -> BiLM:
+    bilm, generator = BiLM(shape), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.normal_(0.0, 0.5, generator=generator)
+    if warm:
+        L, P, D = shape.num_layers, shape.projection_dim, shape.cell_dim
+        bilm.set_warm_state(
+            torch.randn(L, 2, P, generator=generator) * 0.3, torch.randn(L, 2, D, generator=generator) * 0.3
+        )
+    return bilm
+
+
+def draw_sentences(lengths: Sequence[int], seed: int = 5) -> list[NDArray[np.int64]]:
+    """Sentences of so many words, longest first, marked."""
+    draw = np.random.default_rng(seed)
+    return [mark_sentence(draw.integers(3, WORDS, length)) for length in sorted(lengths, reverse=True)]
+
+
+def expected(bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None) -> tuple[Floats, State]:
+    """All tokens but the marks, sentence by sentence, (L + 1, M, 2P), and the state after each sentence."""
+    ids, mask = pad_sentences(sentences)
+    start = bilm.start_state(len(mask))
+    if state is not None:
+        start = [LSTMState(*map(torch.from_numpy, layer)) for layer in state]
+    with torch.no_grad():
+        layers, after = bilm.read_sentences(bilm.token_layer(TokenInputs(ids)), mask, start)
+    tokens = torch.cat([layers[:, row, 1 : len(words) - 1] for row, words in enumerate(sentences)], dim=1)
+    return tokens.numpy(), [LayerState(layer.output.numpy(), layer.cell.numpy()) for layer in after]
+
+
+def read(bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None) -> tuple[Floats, State]:
+    weights = weights_of(bilm, None)
+    start = weights.reader.start_state(len(sentences)) if state is None else state
+    return weights.reader.read(weights.token_table, sentences, start)
+
+
+def assert_states_close(found: State, others: State) -> None:
+    for ours, theirs in zip(found, others, strict=True):
+        np.testing.assert_allclose(ours.output, theirs.output, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(ours.cell, theirs.cell, rtol=0, atol=1e-5)
+
+
+def assert_reads_as_the_bilm(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> None:
+    found, after = read(bilm, sentences)
+    layers, state = expected(bilm, sentences)
+    np.testing.assert_allclose(found, layers, rtol=0, atol=1e-5)
+    assert_states_close(after, state)
+
+
+def test_packing_by_hand() -> None:
+    sentences = [np.array(words) for words in ([0, 5, 6, 7, 1], [0, 8, 9, 1], [0, 4, 5, 1], [0, 1])]
+    packed = PackedSentences.of_lengths([5, 4, 4, 2])
+    assert packed.counts == [4, 4, 3, 3, 1]
+    assert packed.pack(sentences).tolist() == [0, 0, 0, 0, 5, 8, 4, 1, 6, 9, 5, 7, 1, 1, 1]
+    assert [rows.tolist() for rows in packed.rows()] == [[0, 4, 8, 11, 14], [1, 5, 9, 12], [2, 6, 10, 13], [3, 7]]
+    _, (_, backward), places = pack_both_ways(sentences)
+    assert backward.tolist() == [1, 1, 1, 1, 7, 9, 5, 0, 6, 8, 4, 5, 0, 0, 0]
+    # 5 6 7, 8 9, 4 5: where each direction reads them.
+    assert places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
+
+
+@pytest.mark.parametrize("num_threads", ["1", "2"])
+@pytest.mark.parametrize("lengths", [LENGTHS, (0, 0, 0), (67, 1)])
+def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", num_threads)
+    assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences(lengths))
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_random_models_and_sentences(data: st.DataObject) -> None:
+    P = data.draw(st.integers(1, 7))
+    clips = st.sampled_from([0.0, 0.2, 3.0])
+    shape = replace(
+        PLAIN,
+        cell_dim=data.draw(st.integers(P, 13)),
+        projection_dim=P,
+        num_layers=data.draw(st.integers(1, 3)),
+        cell_clip=data.draw(clips),
+        projection_clip=data.draw(clips),
+        skip_connections=data.draw(st.booleans()),
+    )
+    bilm = draw_bilm(shape, warm=data.draw(st.booleans()), seed=data.draw(st.integers(0, 9)))
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=7))
+    assert_reads_as_the_bilm(bilm, draw_sentences(lengths))
+
+
+def test_a_batch_of_more_rows_than_are_computed_at_once() -> None:
+    assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences([29] * 67 + [1100]))
+
+
+def test_a_state_of_each_sentence_is_carried_in_and_stays_as_it_was() -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    draw = np.random.default_rng(7)
+    state = [
+        LayerState(*(draw.normal(0, 0.3, part.shape).astype(np.float32) for part in zero))
+        for zero in weights_of(bilm, None).reader.zero_state(len(sentences))
+    ]
+    before = [LayerState(*(part.copy() for part in layer)) for layer in state]
+    found, after = read(bilm, sentences, state)
+    assert_states_close(state, before)
+    layers, state_after = expected(bilm, sentences, state)
+    np.testing.assert_allclose(found, layers, rtol=0, atol=1e-5)
+    assert_states_close(after, state_after)
+    assert not np.allclose(found, expected(bilm, sentences)[0], atol=1e-2)
+
+
+def test_top_outputs_are_those_before_each_predicted_word() -> None:
+    """The forward LM reads all but the last mark, the backward LM all but the first; each has its state after that."""
+    bilm, sentences = draw_bilm(PLAIN, warm=True), draw_sentences(LENGTHS)
+    weights = weights_of(bilm, None)
+    outputs, after = weights.reader.top_outputs(
+        weights.token_table, sentences, weights.reader.start_state(len(sentences))
+    )
+    P = PLAIN.projection_dim
+    packed = PackedSentences.of_lengths([len(sentence) - 1 for sentence in sentences])
+    for number, (sentence, rows) in enumerate(zip(sentences, packed.rows(), strict=True)):
+        # With a further mark on each side, nothing that is read here is a mark.
+        layers, _ = expected(bilm, [np.concatenate([[2], sentence[:-1], [2]])[1:]])
+        _, forward_state = expected(bilm, [sentence[:-1]])
+        _, backward_state = expected(bilm, [sentence[1:]])
+        np.testing.assert_allclose(outputs[0, rows[1:]], layers[-1, :, :P], rtol=0, atol=1e-5)
+        for layer, forward, backward in zip(after, forward_state, backward_state, strict=True):
+            np.testing.assert_allclose(layer.cell[0, number], forward.cell[0, 0], rtol=0, atol=1e-5)
+            np.testing.assert_allclose(layer.cell[1, number], backward.cell[1, 0], rtol=0, atol=1e-5)
+            np.testing.assert_allclose(layer.output[1, number], backward.output[1, 0], rtol=0, atol=1e-5)
+
+
+def test_sentences_do_not_depend_on_each_other() -> None:
+    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
+    together, _ = read(bilm, sentences)
+    alone = np.concatenate([read(bilm, [words])[0] for words in sentences], axis=1)
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)
