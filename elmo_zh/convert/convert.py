@@ -20,7 +20,7 @@ from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.reader.weights import build_lexicon
 from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import UNFINISHED, atomic_path
+from elmo_zh.run.files import atomic_path, remove, temporary_path
 from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -53,7 +53,9 @@ def convert_model(
             f" elmo-zh trains a model. {next_step_of_run(source)}"
         )
     require_replaceable(output, settings.files_read(source), force=force)
-    with opened_source(source, output.with_name(f"{output.name}.source{UNFINISHED}")) as folder:
+    unpacked = output.with_name(f"{output.name}.source")
+    remove(unpacked)  # left by a command that was killed
+    with opened_source(source, temporary_path(unpacked)) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
             raise BundleError(

@@ -9,9 +9,10 @@ from elmo_zh.bundle.find_bundle import next_step_of_run
 from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.info.text_survey import Finding, TextSurvey
 from elmo_zh.language import translate
-from elmo_zh.run.files import folder_bytes, is_locked, require_files
+from elmo_zh.run.files import folder_bytes, require_files
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.locks import is_locked
 from elmo_zh.run.record import corpus_names, ended_at, finished_stages, load_records
 from elmo_zh.run.reporter import Reporter, aligned, format_bytes, format_date, format_seconds
 

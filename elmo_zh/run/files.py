@@ -1,22 +1,27 @@
-"""Compute the digests of files, write files and folders atomically, and lock outputs."""
+"""Compute the digests of files, write files and folders atomically, and claim outputs."""
 
 import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from uuid import uuid4
 
 from elmo_zh.errors import OutputError
 from elmo_zh.run.disk_space import full_disk_error, is_full_disk, system_error_number
+from elmo_zh.run.locks import locked, not_writable, output_lock
 
 # The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
+# The end of the name of an old folder that was moved aside for a new one; and of any temporary name.
+_REPLACED = f".replaced{UNFINISHED}"
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}(\.replaced)?\.unfinished$")
 # The paths that the running command reads, and the outputs that it has claimed. Python calls note nothing, since a
 # later call may replace a file that an earlier one has read.
 _NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
@@ -55,12 +60,11 @@ def note_input(path: Path) -> None:
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
     """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
 
-    Inputs are the given paths and those that the running command has noted. The lock and the unfinished state are
-    written beside the output, and must not replace an input either.
+    Inputs are the given paths and those that the running command has noted. The unfinished work is beside the output,
+    and must not replace an input either.
     """
     require_replaceable_kind(output)
-    beside = [output, *(output.with_name(output.name + suffix) for suffix in (UNFINISHED, PARTS, ".lock"))]
-    replaced = [path for path in beside if path.exists()]
+    replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
     noted, _ = _NOTED.get() or ([], {})
     for each in filter(Path.exists, (*inputs, *noted) if replaced else ()):
         for path in replaced:
@@ -108,13 +112,16 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a path ending in `.unfinished` for a file or folder, which replaces `path` only if the block succeeds."""
+    """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
+
+    What a killed process left is removed, so only one process at a time may write the same path.
+    """
     require_replaceable_kind(path)
     make_folder(path.parent)
-    unfinished = path.with_name(path.name + UNFINISHED)
-    replaced = path.with_name(f"{path.name}.replaced{UNFINISHED}")
-    remove(unfinished)
-    _restore(replaced, path)
+    for left_over in _left_over(path):
+        _restore(left_over, path) if left_over.name.endswith(_REPLACED) else remove(left_over)
+    unfinished = temporary_path(path)
+    replaced = temporary_path(path, _REPLACED)
     try:
         with full_disk_named(path, unfinished):
             yield unfinished
@@ -131,13 +138,13 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_once(path: Path) -> Iterator[Path]:
-    """Yield a unique temporary path for a file, which replaces `path` only if the block succeeds.
+    """Yield a temporary path for a file, which replaces `path` only if the block succeeds.
 
     Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
     wins, so all should write the same content.
     """
     make_folder(path.parent)
-    unfinished = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
+    unfinished = temporary_path(path)
     try:
         with full_disk_named(path, unfinished):
             yield unfinished
@@ -146,6 +153,22 @@ def written_once(path: Path) -> Iterator[Path]:
             sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def temporary_path(path: Path, suffix: str = UNFINISHED) -> Path:
+    """Return a path beside this one that nobody else uses."""
+    return path.with_name(f"{path.name}.{uuid4().hex}{suffix}")
+
+
+def final_name(name: str) -> str:
+    """Return the name that a file or folder with a temporary name is to have; other names stay as they are."""
+    return _TEMPORARY.sub("", name)
+
+
+def _left_over(path: Path) -> list[Path]:
+    """Return what killed processes left when they wrote or removed a path."""
+    siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+    return [other for other in siblings if other.name != path.name and final_name(other.name) == path.name]
 
 
 @contextmanager
@@ -200,17 +223,21 @@ def sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file, a link or a folder if it exists; a folder is renamed first, so that it vanishes in one step."""
-    doomed = path if path.name.endswith(UNFINISHED) else path.with_name(path.name + UNFINISHED)
+    """Delete a file, a link or a folder if it exists, and what a killed process left of it.
+
+    A folder is renamed first, so that it vanishes in one step.
+    """
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
-    elif doomed != path:
-        remove(doomed)
-        path.rename(doomed)
+    elif path.name.endswith(UNFINISHED):
+        shutil.rmtree(path)
+    else:
+        path.rename(temporary_path(path))
         # After a power cut, the folder must not reappear under its own name with only some of its files.
         sync_folder(path.parent)
-    if doomed.is_dir() and not doomed.is_symlink():
-        shutil.rmtree(doomed)
+    if not path.name.endswith(UNFINISHED):
+        for left_over in _left_over(path):
+            remove(left_over)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -284,10 +311,13 @@ def claimed_output(
         f"{output} is being written by another elmo-zh process. Wait until that process ends, or choose another"
         f" {names[0]}."
     )
-    with locked(output.with_name(output.name + ".lock"), refusal):
+    make_folder(output.parent)
+    if not os.access(output.parent, os.W_OK):
+        raise not_writable(output.parent)
+    with locked(output_lock(output), refusal):
+        for left_over in _left_over(output.with_name(output.name + PARTS)):
+            remove(left_over)  # by a command that was killed while it removed its parts
         if output.exists() and not force:
-            # A command that was killed while it removed its parts has left this.
-            remove(output.with_name(f"{output.name}{PARTS}{UNFINISHED}"))
             raise OutputError(f"{output} already exists. {other}, or add {names[1]} to replace it.")
         if output.exists() and not is_own(output):
             raise OutputError(
@@ -299,52 +329,3 @@ def claimed_output(
             yield
         finally:
             del claimed[output]
-
-
-@contextmanager
-def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold a lock file during the block; if the process is killed, the lock is released too.
-
-    The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too.
-    """
-    import fcntl
-
-    with _open_lock(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(refusal) from None
-        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
-            raise OutputError(refusal)
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether a process currently holds a lock file."""
-    import fcntl
-
-    if not path.is_file():
-        return False
-    try:
-        with path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (FileNotFoundError, PermissionError):
-        return False
-    return False
-
-
-def _open_lock(path: Path) -> TextIO:
-    """Open a lock file for writing; an error names its folder, where the output could not be written either."""
-    try:
-        make_folder(path.parent)
-        return path.open("w")
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-    raise OutputError(f"{path.parent} is not writable. Change its permissions, or choose another folder.")

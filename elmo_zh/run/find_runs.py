@@ -7,7 +7,7 @@ from pathlib import Path
 
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import program, train_command
-from elmo_zh.run.files import UNFINISHED
+from elmo_zh.run.files import final_name
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import MARK
 
@@ -80,7 +80,8 @@ def _new_run(path: Path) -> Path:
 def _other_content(path: Path) -> str:
     """Return the name of a visible file in a folder that is not a run; "" for a run, or if there is no such file."""
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith(".")) if path.is_dir() else []
-    return names[0] if names and _FILES.isdisjoint(name.removesuffix(UNFINISHED) for name in names) else ""
+    # A run whose first command was killed may hold only an unfinished config.toml.
+    return names[0] if names and _FILES.isdisjoint(map(final_name, names)) else ""
 
 
 def explain_no_run(path: Path) -> str:

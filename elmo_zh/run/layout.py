@@ -6,7 +6,8 @@ from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.errors import ElmoZhError, FullDiskError
-from elmo_zh.run.files import atomic_path, locked, require_files
+from elmo_zh.run.files import atomic_path, make_folder, require_files
+from elmo_zh.run.locks import locked
 from elmo_zh.run.mark import MARK, write_mark
 
 # Bump it when a program that knows the old number would misread a run.
@@ -115,6 +116,7 @@ class RunDir:
         require_files(self.path)
         is_new = create and not (self.path / MARK).exists()
         try:
+            make_folder(self.path)
             with locked(self.lock, refusal):
                 if is_new:
                     write_mark(self.path, "run", RUN_FORMAT, {})

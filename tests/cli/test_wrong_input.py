@@ -12,6 +12,7 @@ from contract.command_line import SampleRun, changed_json, contents, elmo_zh, re
 from contract.warm_python import WarmPython
 
 from elmo_zh.run import files
+from elmo_zh.run.locks import output_lock
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
@@ -164,7 +165,7 @@ def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
 def test_a_run_killed_at_its_first_file_is_a_run() -> None:
     Path("a.txt").write_text(CHINESE * 50, encoding="utf-8")
     Path("run").mkdir()
-    Path("run/config.toml.unfinished").write_text("[text]\n", encoding="utf-8")
+    Path(f"run/config.toml.{32 * '7'}.unfinished").write_text("[text]\n", encoding="utf-8")
     succeed("segment", "a.txt", "--run", "run")
     assert not list(Path("run").glob("*.unfinished"))
 
@@ -417,9 +418,9 @@ def test_two_dumps_of_one_output_do_not_mix(sample_run: SampleRun, tmp_path: Pat
     text = tmp_path / "text.txt"
     text.write_text("今天 天气 好\n", encoding="utf-8")
     output = tmp_path / "text.txt.hdf5"
-    with output.with_name("text.txt.hdf5.lock").open("w") as lock:
+    with output_lock(output).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         told = elmo_zh("embed", text, "--segmented", "--model", sample_run.model).only_error()
     assert told.startswith(f"{output} is being written by another elmo-zh process.")
     assert elmo_zh("embed", text, "--segmented", "--model", sample_run.model).status == 0
-    assert not output.with_name("text.txt.hdf5.lock").exists()
+    assert not output_lock(output).exists()

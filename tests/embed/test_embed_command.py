@@ -121,7 +121,7 @@ def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, s
     assert elmo_zh(*arguments, "--pool", "mean").status == 0
     before = output.read_bytes()
     # A command that is killed while it removes its parts leaves this.
-    (rest := output.with_name("file.txt.hdf5.parts.unfinished")).mkdir()
+    (rest := output.with_name(f"file.txt.hdf5.parts.{32 * '7'}.unfinished")).mkdir()
     told = elmo_zh(*arguments).only_error()
     assert not rest.exists()
     assert told == f"{output} already exists. Choose another --output, or add --force to replace it."
