@@ -114,7 +114,7 @@ def make_folder(path: Path) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
 
-    What a killed process left is removed, so only one process at a time may write the same path.
+    It removes anything that a killed process left, so only one process at a time may write the same path.
     """
     require_replaceable_kind(path)
     make_folder(path.parent)
