@@ -205,26 +205,6 @@ def test_tokens_in_whatever_holds_them(names: dict[str, Any]) -> None:
     np.testing.assert_allclose(raw, expected[0], rtol=0, atol=1e-6)
 
 
-def test_spans_and_places_in_whatever_holds_them(names: dict[str, Any]) -> None:
-    embedder = names["embedder"]
-    [expected] = embedder.embed(["今天吃"], keep=[[(0, 2)]])
-    for held in (iter([[(0, 2)]]), np.array([[[0, 2]]]), ([np.array([0, 2])],)):
-        np.testing.assert_array_equal(embedder.embed(["今天吃"], keep=held)[0], expected)
-    pairs = iter([[np.array(["我们", "苹果"]), np.int64(1)]])
-    assert embedder.substitutes_many(pairs) == embedder.substitutes_many([(["我们", "苹果"], 1)])
-    assert names["index"].occurrence(np.int64(1)).number == 1
-
-
-def test_padding_of_outputs_is_not_looked_at(names: dict[str, Any]) -> None:
-    padded = [["我", "吃"], ["今天", None]]
-    assert names["embedder"].outputs(padded, [2, 1])["sequence_len"].tolist() == [2, 1]
-
-
-def test_ids_of_the_model_are_taken(names: dict[str, Any]) -> None:
-    names["cached_elmo"](names["word_ids"], torch.tensor([[1, 2]]))
-    names["elmo"](torch.tensor([[1, 8, 0]]))
-
-
 def test_numbers_of_numpy_are_taken(names: dict[str, Any]) -> None:
     """As a search over NumPy's ranges gives them."""
     settings: Any = {

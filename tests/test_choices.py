@@ -197,20 +197,3 @@ def test_a_model_of_another_package_has_a_name(
     monkeypatch.delenv("ELMO_ZH_MODEL")
     write_model(Path("runs/latest/model"), TOKENS, text=TextConfig(segmenter="character"))
     assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == "runs/latest/model"
-
-
-def test_a_package_whose_model_cannot_be_loaded_is_named_and_others_are_used(plug_ins: Path, tmp_path: Path) -> None:
-    described = plug_ins / "toy_plug_ins-3.5.dist-info"
-    (plug_ins / "toy_exits.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
-    with (described / "entry_points.txt").open("a") as file:
-        file.write("exits = toy_exits:MODEL\n")
-    other = Path(shutil.copytree(described, plug_ins / "other_toys-1.dist-info"))
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-toys\nVersion: 1\n", encoding="utf-8")
-    (other / "entry_points.txt").write_text("[elmo_zh.models]\ntoy = toy_plug_ins:MODEL\n", encoding="utf-8")
-    assert (
-        "model exits of the package toy-plug-ins cannot be loaded (SystemExit: 3)"
-        in elmo_zh("info", "exits").only_error()
-    )
-    assert "more than one package: other-toys and toy-plug-ins. Keep only one" in elmo_zh("info", "toy").only_error()
-    write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="whitespace"))
-    assert elmo_zh("info", "starter").status == 0

@@ -1,20 +1,17 @@
 """The commands and snippets of README and docs, run as they stand there, wherever that is cheap."""
 
-import gzip
 import importlib.util
 import re
 import runpy
-import shlex
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, ROOT, STAGES, Answer, SampleRun, elmo_zh, run_python
+from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun, run_python
 from drawn_bundles import SHAPES, write_model
-from test_pages import code_blocks, commands_in
+from test_pages import code_blocks
 
 from elmo_zh import ElmoEmbedder
 
@@ -38,17 +35,6 @@ def python_blocks(page: Path) -> list[str]:
     return [code for language, code in code_blocks(page) if language == "python"]
 
 
-def console_commands(page: Path, *names: str) -> list[list[str]]:
-    """What is typed after elmo-zh in the console blocks of a page, of the named commands."""
-    typed = [
-        line
-        for _, code in code_blocks(page)
-        for line in code.splitlines()
-        if line.startswith(("$ .venv/bin/elmo-zh ", "$ elmo-zh "))
-    ]
-    return [words for words in commands_in("\n".join(typed)) if words[0] in names]
-
-
 @pytest.fixture
 def folder(sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "runs").mkdir()
@@ -64,12 +50,6 @@ def run(folder: Path, code: str) -> dict[str, Any]:
     script = folder / "example.py"
     script.write_text(code, encoding="utf-8")
     return runpy.run_path(str(script), run_name="__main__")
-
-
-def answer_to(words: list[str]) -> Answer:
-    answer = elmo_zh(*words)
-    assert answer.status == 0, f"{shlex.join(words)}\n{answer.stderr}"
-    return answer
 
 
 def test_sentences_and_streams(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,46 +115,6 @@ def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> Non
     for sentence, word, substitutes in rows:
         tokens = embedder.tokens(re.sub(r"[\[\]]", "", sentence))
         assert embedder.substitutes(tokens, tokens.index(word), top=8).words == substitutes.split()
-
-
-def test_a_pipe_as_in_the_page_on_embedding(folder: Path) -> None:
-    [typed] = re.findall(
-        r"^\$ echo (\S+) \| \.venv/bin/elmo-zh embed -$", (DOCS / "embedding.md").read_text("utf-8"), re.M
-    )
-    assert elmo_zh("embed", "-", stdin=f"{typed}\n".encode()).status == 0
-    assert (folder / "embeddings.hdf5").exists()
-
-
-def test_the_stages_of_the_page_on_training(folder: Path, sample_run: SampleRun) -> None:
-    """On a finished run with its corpus each finds nothing to do; `evaluate` and `info` show what there is."""
-    shutil.copytree(sample_run.path, folder / "runs" / "mine")
-    (folder / "my-texts").symlink_to(sample_run.corpus)
-    commands = console_commands(DOCS / "training.md", *STAGES)
-    assert [words[0] for words in commands] == list(STAGES)
-    for words in commands:
-        assert f"{words[0]}: nothing has changed, skipped." in answer_to(words).stderr
-    measure, show = (console_commands(DOCS / "training.md", name) for name in ("evaluate", "info"))
-    assert answer_to(*measure).stdout.startswith("perplexity ")
-    assert answer_to(*show).stdout
-
-
-def test_many_files_of_the_page_on_embedding(folder: Path) -> None:
-    (folder / "texts").mkdir()
-    (folder / "texts" / "one.txt").write_text(LINES[0], encoding="utf-8")
-    (folder / "more.txt.gz").write_bytes(gzip.compress(LINES[2].encode()))
-    [many] = [words for words in console_commands(DOCS / "embedding.md", "embed") if "texts/" in words]
-    answer_to(many)
-    assert sorted(path.name for path in (folder / "vectors").iterdir()) == ["more.txt.gz.hdf5", "one.txt.hdf5"]
-
-
-def test_the_split_text_of_the_page_on_clusters(folder: Path) -> None:
-    shutil.copy("file.txt", "big.txt")
-    page = (DOCS / "clusters.md").read_text(encoding="utf-8")
-    [split] = re.findall(r"^\$ (split .*)$", page, re.MULTILINE)
-    subprocess.run(split.split(), check=True)
-    for words in (words for words in console_commands(DOCS / "clusters.md", "embed") if "big-00.txt" in words):
-        answer_to(words)
-    assert (folder / "big-00.txt.npy").is_dir()
 
 
 def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:

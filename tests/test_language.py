@@ -115,10 +115,7 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     assert (wrong.status, "没有选项 '--nonsense'" in wrong.stderr) == (2, True)
     for arguments, told in (
         (("embed", "--modle"), "没有选项 '--modle'。您要找的是 --model, --pool 吗？"),
-        (("train", "--learning-rate"), "没有选项 '--learning-rate'。请改用设置项：--set train.learning_rate=VALUE"),
-        (("drift",), "缺少参数 'INDEX...'。请先建立索引："),
         (("ebmed",), "没有命令 'ebmed'。您要找的是 'embed' 吗？"),
-        (("task", "fit", "x"), "'{classify|tag|pairs}' 的值无效：'x' 不在可选值之内：'classify', 'tag', 'pairs'。"),
         (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：'80%' 不是有效的浮点数。"),
     ):
         assert run(*arguments).stderr.splitlines()[-1].startswith(f"错误：{told}")

@@ -255,12 +255,3 @@ def test_the_sample_is_not_trained_by_mistake(machine: Machine, words: list[str]
     assert answer.returncode
     assert expected in answer.stderr
     assert answer.stdout == ""
-
-
-def test_make_speaks_chinese_where_the_environment_says_so(machine: Machine) -> None:
-    english, chinese = machine.make("help").stdout, machine.make("help", ELMO_ZH_LANG="zh").stdout
-    assert "  make train           用原始文本训练模型" in chinese
-    # Both name the same targets and variables.
-    names = re.compile("^  (make \\S+|[A-Z]+) ", re.MULTILINE)
-    assert names.findall(chinese) == names.findall(english)
-    assert len(names.findall(english)) > 20

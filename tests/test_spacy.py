@@ -159,26 +159,15 @@ def test_tokens_that_were_merged_or_split_have_no_layers_until_the_component_run
         retokenizer.merge(doc[3:5])
     np.testing.assert_array_equal(doc[0]._.elmo_layers, before)
     told = refusal_of(ValueError, lambda: doc[3]._.elmo_layers)
-    assert told == (
-        "token._.elmo_layers: token 3 ('苹果') has changed since elmo_zh read the document. Run it again:"
-        ' doc = nlp.get_pipe("elmo_zh")(doc)'
-    )
+    assert 'doc = nlp.get_pipe("elmo_zh")(doc)' in told
     doc = nlp.get_pipe("elmo_zh")(doc)
+    # As many tokens as before, but other ones.
     with doc.retokenize() as retokenizer:
         retokenizer.split(doc[3], ["苹", "果"], heads=[(doc[3], 1), doc[2]])
-    assert len(doc) == 5
-    for token in doc[3:]:
-        assert refusal_of(ValueError, lambda token=token: token._.elmo_layers).startswith("token._.elmo_layers: token ")
-    # As many tokens as before, but other ones.
-    doc = nlp("今天吃苹果")
-    with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    doc = nlp.get_pipe("elmo_zh")(doc)
-    with doc.retokenize() as retokenizer:
-        retokenizer.split(doc[0], ["今", "天"], heads=[(doc[0], 1), doc[1]])
-        retokenizer.merge(doc[2:4])
     assert (len(doc), doc._.elmo_layers.shape[1]) == (4, 4)
-    assert refusal_of(ValueError, lambda: doc[1]._.elmo_layers).startswith("token._.elmo_layers: token 1 ")
+    for token in (doc[0], doc[2], doc[3]):
+        refusal_of(ValueError, lambda token=token: token._.elmo_layers)
     np.testing.assert_array_equal(nlp.get_pipe("elmo_zh")(doc)[1]._.elmo_layers, doc._.elmo_layers[:, 1])
 
 
@@ -195,27 +184,19 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
         return spacy.load(tmp_path / "nlp", config={"components": {"elmo_zh": {"model": str(folder / model)}}})
 
     assert load_with("model")
-    told = message_of(BundleError, lambda: load_with("other"))
-    assert told.startswith(f"{folder / 'other'} is not the model that the pipeline was saved with: sha256:")
-    with pytest.raises(BundleError, match="is not the model"):
-        pipeline(folder / "other").from_bytes(nlp.to_bytes())
-    with pytest.raises(BundleError, match="The saved component cannot be read"):
-        nlp.get_pipe("elmo_zh").from_bytes(b"{")
+    for load in (lambda: load_with("other"), lambda: pipeline(folder / "other").from_bytes(nlp.to_bytes())):
+        assert "is not the model" in message_of(BundleError, load)
     (tmp_path / "nlp" / "elmo_zh").write_text("{", encoding="utf-8")
-    told = message_of(BundleError, lambda: load_with("model"))
-    assert told.startswith("The saved component cannot be read")
+    assert "cannot be read" in message_of(BundleError, lambda: load_with("model"))
     (tmp_path / "nlp" / "elmo_zh").unlink()
-    told = message_of(BundleError, lambda: load_with("model"))
-    assert told.startswith(f"{tmp_path / 'nlp' / 'elmo_zh'} cannot be read")
+    assert str(tmp_path / "nlp" / "elmo_zh") in message_of(BundleError, lambda: load_with("model"))
 
 
 def test_wrong_settings(folder: Path) -> None:
-    told = refusal_of(ValueError, lambda: pipeline(folder / "model", layer="all"))
-    assert told == "ElmoComponent: layer is 'all'; expected average, top, 0, 1 or 2"
-    assert refusal_of(ValueError, lambda: pipeline(folder / "model", layer=3)).startswith("ElmoComponent: layer is 3; ")
-    assert message_of(BundleError, lambda: pipeline(folder / "nowhere")).startswith(
-        f"{folder / 'nowhere'} does not exist."
-    )
+    for layer in ("all", 3):
+        told = refusal_of(ValueError, lambda layer=layer: pipeline(folder / "model", layer=layer))
+        assert "expected average, top, 0, 1 or 2" in told
+    assert str(folder / "nowhere") in message_of(BundleError, lambda: pipeline(folder / "nowhere"))
 
 
 def test_unknown_words_are_reported_once(folder: Path) -> None:

@@ -124,73 +124,52 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignment", "message"),
+    ("assignment", "told"),
     [
-        ("train.batchsize=3", "--set: unknown key train.batchsize. Did you mean train.batch_size?"),
-        ("trian.epochs=3", "--set: unknown section trian. Did you mean train?"),
-        ("segment.segmenter=jieba", "--set: unknown section segment. Did you mean text.segmenter?"),
-        (
-            "vocab.zzz=3",
-            "--set: unknown key vocab.zzz."
-            " Known names: vocab.size, vocab.min_count, vocab.refuse, vocab.init, vocab.words.",
-        ),
-        ("train.batch_size", "--set train.batch_size: write section.key=value, such as train.batch_size=32"),
-        ("batch_size=3", "--set batch_size=3: write section.key=value, such as train.batch_size=32"),
-        ("train.batch_size=2.5", "--set: train.batch_size = 2.5 must be a whole number."),
-        ("train.batch_size=true", "--set: train.batch_size = True must be a whole number."),
-        ("train.learning_rate=nan", "--set: train.learning_rate = nan must be a finite number."),
-        ("train.max_tokens=inf", "--set: train.max_tokens = inf must be a whole number."),
-        ("train.carry_state=1", "--set: train.carry_state = 1 must be true or false."),
-        ("train.softmax=[]", "--set: train.softmax = [] must be text."),
-        (
-            "text.segmenter=jeiba",
-            "text.segmenter = 'jeiba' is not one of jieba, rjieba, whitespace, character."
-            " To use a name from another package, install that package first (docs/adding.md)."
-            " Change this with --set or in the config file.",
-        ),
-        ("vocab.size=3", "vocab.size = 3 must be at least 4. Change this with --set or in the config file."),
-        (
-            "train.dropout=1",
-            "train.dropout = 1.0 must be between 0.0 and 0.95. Change this with --set or in the config file.",
-        ),
-        (
-            "embed.layers=bottom",
-            "embed.layers = 'bottom' must be all, average, top, mix or a layer number."
-            " Change this with --set or in the config file.",
-        ),
+        ("train.batchsize=3", "Did you mean train.batch_size?"),
+        ("trian.epochs=3", "Did you mean train?"),
+        ("segment.segmenter=jieba", "Did you mean text.segmenter?"),
+        ("vocab.zzz=3", "Known names: vocab.size, vocab.min_count, "),
+        ("train.batch_size", "write section.key=value"),
+        ("batch_size=3", "write section.key=value"),
+        ("train.batch_size=2.5", "must be a whole number"),
+        ("train.batch_size=true", "must be a whole number"),
+        ("train.learning_rate=nan", "must be a finite number"),
+        ("train.max_tokens=inf", "must be a whole number"),
+        ("train.carry_state=1", "must be true or false"),
+        ("train.softmax=[]", "must be text"),
+        ("text.segmenter=jeiba", "is not one of jieba, rjieba, whitespace, character."),
+        ("vocab.size=3", "must be at least 4"),
+        ("train.dropout=1", "must be between 0.0 and 0.95"),
+        ("embed.layers=bottom", "must be all, average, top, mix or a layer number"),
     ],
 )
-def test_mistakes_are_named(assignment: str, message: str) -> None:
-    assert messages_of(None, assignment) == [message]
+def test_mistakes_are_named(assignment: str, told: str) -> None:
+    [message] = messages_of(None, assignment)
+    assert assignment.partition("=")[0] in message
+    assert told in message
 
 
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, "vocab = 5\n[train]\nbatchsize = 3\nseed = 'x'\n[modle]\ncell_dim = 7\n")
-    assert messages_of(path, "train.dropout=2", "text.heldout_share=-1", "nonsense") == [
-        f"{path}: vocab is a section, not a value. Write vocab.key = value.",
-        f"{path}: unknown key train.batchsize. Did you mean train.batch_size?",
-        f"{path}: train.seed = 'x' must be a whole number.",
-        f"{path}: unknown section modle. Did you mean model.cell_dim?",
-        "--set nonsense: write section.key=value, such as train.batch_size=32",
-        "text.heldout_share = -1.0 must be between 0.0 and 0.5. Change this with --set or in the config file.",
-        "train.dropout = 2.0 must be between 0.0 and 0.95. Change this with --set or in the config file.",
-    ]
+    told = messages_of(path, "train.dropout=2", "text.heldout_share=-1", "nonsense")
+    named = ("vocab", "batchsize", "train.seed", "modle", "nonsense", "text.heldout_share", "train.dropout")
+    assert [name for name, message in zip(named, told, strict=True) if name not in message] == []
+    assert all(message.startswith(f"{path}: ") for message in told[:4])
 
 
 def test_settings_that_contradict_each_other() -> None:
-    (message,) = messages_of(None, "model.projection_dim=7", "model.cell_dim=5")
-    assert message.startswith("model.projection_dim = 7 is above model.cell_dim = 5: ")
-    (message,) = messages_of(None, "train.max_tokens=0", "train.epochs=0")
-    assert message.startswith("train.max_tokens = 0 and train.epochs = 0: training would never end")
-    (message,) = messages_of(None, "vocab.init=model", "vocab.words=words.txt")
-    assert message.startswith("vocab.init and vocab.words cannot both be set")
-    for segmenter in ("whitespace", "character"):
-        (message,) = messages_of(None, f"text.segmenter={segmenter}", "text.user_dictionary=words.txt")
-        told = f"text.user_dictionary = words.txt has no effect with text.segmenter = {segmenter}, which does not "
-        assert message.startswith(told)
-        assert message.endswith(", or choose jieba or rjieba. Change this with --set or in the config file.")
-    (message,) = messages_of(None, "train.train_embeddings=false")
-    assert message.startswith("train.train_embeddings = false needs model.tie_softmax = false")
+    for first, second in (
+        ("model.projection_dim=7", "model.cell_dim=5"),
+        ("train.max_tokens=0", "train.epochs=0"),
+        ("vocab.init=model", "vocab.words=words.txt"),
+        ("text.user_dictionary=words.txt", "text.segmenter=whitespace"),
+        ("text.user_dictionary=words.txt", "text.segmenter=character"),
+        ("train.train_embeddings=false", "model.tie_softmax=true"),
+    ):
+        (message,) = messages_of(None, first, second)
+        assert first.partition("=")[0] in message
+        assert second.partition("=")[0] in message
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -98,21 +98,6 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
 
 
-def test_word_vectors_by_torch_and_by_whatever_is_installed(untrained_run: Path) -> None:
-    run, record = untrained_run, untrained_run / "stages" / "word2vec.json"
-    # Not recorded, so that a run of an older version, or from a machine with gensim, stays finished.
-    assert "implementation" not in json.loads(record.read_text(encoding="utf-8"))["settings"]
-    choice = ("--set", "word2vec.implementation=torch", "--set", "word2vec.num_workers=3")
-    answer = elmo_zh("word2vec", "--run", run, *choice, "--json")
-    assert (answer.result()["skipped"], answer.result()["reproducible"]) == (False, True)
-    assert answer.stderr.splitlines()[-1].endswith("cbow, 2 epochs, torch.")
-    vectors = (run / "word2vec.txt").read_bytes()
-    assert elmo_zh("word2vec", "--run", run, "--force").status == 0
-    assert (run / "word2vec.txt").read_bytes() == vectors
-    answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.implementation=auto")
-    assert "word2vec runs again: word2vec.implementation torch -> auto." in answer.stderr
-
-
 def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, empty_folder: Path) -> None:
     latest = empty_folder / "runs" / "latest"
     latest.mkdir()
@@ -133,36 +118,26 @@ def terminate(*_: object) -> None:
 @pytest.mark.parametrize(
     ("stage", "place", "stop", "status"),
     [
-        ("segment", "elmo_zh.segmenting.segment_corpus.choose_texts", press_control_c, 130),
-        ("vocab", "elmo_zh.stages.vocab.save_counts", press_control_c, 130),
-        ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", terminate, 143),
-        ("encode", "elmo_zh.id_store.build._measure", press_control_c, 130),
+        ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", press_control_c, 130),
         ("export", "elmo_zh.bundle.write._write_golden", terminate, 143),
     ],
 )
 def test_a_stage_that_was_interrupted_is_done_when_typed_again(
-    sample_run: SampleRun,
-    run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stage: str,
-    place: str,
-    stop: Callable[..., None],
-    status: int,
+    run: Path, monkeypatch: pytest.MonkeyPatch, stage: str, place: str, stop: Callable[..., None], status: int
 ) -> None:
-    """Training has tests of its own."""
+    """Stages that are no jobs (contract/test_jobs.py); training has tests of its own."""
     if stage != "export":
         remove_training(run)
     before = contents_alone(run)
-    arguments: list[str | Path] = [stage, *([sample_run.corpus] if stage == "segment" else []), "--run", run, "--json"]
+    arguments: list[str | Path] = [stage, "--run", run, "--json"]
     with monkeypatch.context() as during:
         during.setattr(place, stop)
         answer = elmo_zh(*arguments, "--force")
     assert answer.status == status
     assert answer.stdout == ""
     assert "Traceback" not in answer.stderr
-    # What was there stays as it was, whole, and its record with it; beside it is what was finished meanwhile.
-    after = contents_alone(run)
-    assert {name: after[name] for name in after if ".parts/" not in name} == before
+    # What was there stays as it was, whole, and its record with it.
+    assert contents_alone(run) == before
     assert elmo_zh(*arguments, "--force").result()["skipped"] is False
     assert set(contents_alone(run)) == set(before)
     assert elmo_zh(*arguments).result()["skipped"] is True

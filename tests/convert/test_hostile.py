@@ -61,12 +61,6 @@ def refused(source: Path, out: Path, *options: str | Path) -> str:
     return told
 
 
-def test_the_sources_are_sound(source: Path, token_source: Path, out: Path) -> None:
-    """Otherwise they would be refused below for another reason."""
-    for folder in (source, token_source):
-        assert elmo_zh("convert", folder, "--output", out.with_name(folder.name)).status == 0
-
-
 @pytest.fixture
 def _no_model_is_built(hdf5_in_its_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Building one, or reading a dataset, would take its memory."""

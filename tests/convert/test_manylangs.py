@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 import torch
 from contract.command_line import changed_json, elmo_zh, succeed
-from drawn_bundles import zip_folder
 from numpy.typing import NDArray
 
 from elmo_zh import Elmo, ElmoEmbedder
@@ -296,13 +295,11 @@ def test_unknown_characters_are_all_alike(model: Model) -> None:
     np.testing.assert_allclose(vectors[0, 3, :P], model.reference.token_vector("我<bow>"), rtol=0, atol=1e-5)
 
 
-def test_a_bundle_of_it_can_be_converted_checked_and_read(model: Model, tmp_path: Path) -> None:
+def test_a_bundle_of_it_can_be_warmed_checked_and_read(model: Model, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("今天 吃 桃\n我们 吃\n", encoding="utf-8")
     assert convert(model.bundle, tmp_path / "warm", "--warm-on", text, "--segmented")["warm_state"] is True
-    for bundle in (model.bundle, tmp_path / "warm"):
-        assert elmo_zh("info", bundle, "--check").status == 0
-        assert elmo_zh("info", bundle).status == 0
+    assert elmo_zh("info", tmp_path / "warm", "--check").status == 0
     assert elmo_zh("embed", text, "--segmented", "--model", model.bundle).status == 0
     with h5py.File(tmp_path / "text.txt.hdf5") as file:
         np.testing.assert_allclose(file["0"][()], model.reference.layers(["今天", "吃", "桃"]), rtol=0, atol=1e-5)
@@ -330,11 +327,6 @@ def test_as_a_module(model: Model, has_words: bool) -> None:
     np.testing.assert_allclose(found[0].detach().numpy(), expected, rtol=0, atol=1e-5)
 
 
-def test_an_archive(model: Model, out: Path) -> None:
-    convert(zip_folder(model.source), out)
-    assert_same_vectors(out, model.reference)
-
-
 # The configuration
 
 
@@ -354,7 +346,8 @@ def test_a_configuration_in_configs_or_named_explicitly(source: Path, tmp_path: 
     convert(source, out)
     (source / "configs" / CONFIG).rename(tmp_path / "elsewhere.json")
     told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
-    assert told == f"{source} does not contain the configuration file {CONFIG}. Specify that file: --options FILE"
+    assert told.startswith(f"{source} does not contain the configuration file {CONFIG}.")
+    assert "--options FILE" in told
     convert(source, tmp_path / "x", "--options", tmp_path / "elsewhere.json")
     assert_same_vectors(tmp_path / "x", Reference(draw_arrays(has_words=True), has_words=True))
 
@@ -449,94 +442,61 @@ def with_pickle(value: Any) -> Change:
 
 MARKS = {"char.dic": ("bos", "eos", "oov", "bow", "eow", "pad"), "word.dic": ("bos", "eos", "oov")}
 BIAS = "forward_layer_1.state_linearity.bias"
-# What is told of which file, and of which changes.
+# Which changes are told of which file, and with which words.
 REFUSALS: dict[tuple[str, str], list[Change]] = {
     ("/config.json", "config_path"): [edited("config.json", "config_path", "path")],
-    ("/config.json ", "is missing."): [without("config.json")],
-    **{(f"/{name} ", "is missing. Download or copy the model again."): [without(name)] for name in MARKS},
-    **{
-        (f"/{name} ", f"lacks these entries: <{mark}>. Download or copy the model again."): [
-            edited(name, f"<{mark}>", "x")
-        ]
-        for name, marks in MARKS.items()
-        for mark in marks
-    },
-    **{
-        ("/char.dic: ", f"line 16 ({line!r}) is not a word, a tab and a number."): [edited("char.dic", "", line)]
-        for line in ("花\tx", "花\t-1", "")
-    },
-    ("/char.dic: ", "is not a word, a tab and a number."): [edited("char.dic", "", "长\t" + "9" * 5000)],
-    ("/char.dic: ", "two entries have the same number. Download or copy the model again."): [
-        edited("char.dic", "", "花\t3")
+    **{(f"/{name} ", "is missing"): [without(name)] for name in (*MARKS, "config.json")},
+    **{(f"/{name} ", f"<{mark}>"): [edited(name, f"<{mark}>", "x")] for name, marks in MARKS.items() for mark in marks},
+    ("/char.dic: ", "line 16 "): [
+        edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000)
     ],
+    ("/char.dic: ", "same number"): [edited("char.dic", "", "花\t3")],
     **{
-        (f"/{CONFIG} ", f"is not a usable configuration: the key {key!r} is missing."): [
-            with_config(section, **{key: "gone"})
-        ]
+        (f"/{CONFIG} ", repr(key)): [with_config(section, **{key: "gone"})]
         for section in ("encoder", "token_embedder")
         for key in configuration(has_words=True)[section]
     },
-    (f"/{CONFIG}", ": encoder lstm with token_embedder cnn; expected elmo with cnn."): [
-        with_config("encoder", name="lstm")
+    (f"/{CONFIG}", "expected elmo with cnn"): [
+        with_config(section, name="lstm") for section in ("encoder", "token_embedder")
     ],
-    (f"/{CONFIG}", ": encoder elmo with token_embedder lstm; expected elmo with cnn."): [
-        with_config("token_embedder", name="lstm")
-    ],
-    (f"/{CONFIG}", "dim is 'large'; expected a whole number from 1 to 1000000000"): [
-        with_config("encoder", dim="large")
-    ],
-    (f"/{CONFIG}", "projection_dim 5 is above dim 2"): [with_config("encoder", dim=2)],
-    (f"/{CONFIG}", "activation is 'gelu'; expected relu or tanh"): [with_config("token_embedder", activation="gelu")],
-    (f"/{CONFIG}", "max_characters_per_token is 2, which leaves no room"): [
-        with_config("token_embedder", max_characters_per_token=2)
-    ],
-    (": ", "the weights do not match the model's configuration ("): [
+    (f"/{CONFIG}", "dim is 'large'"): [with_config("encoder", dim="large")],
+    (f"/{CONFIG}", "projection_dim 5"): [with_config("encoder", dim=2)],
+    (f"/{CONFIG}", "activation is 'gelu'"): [with_config("token_embedder", activation="gelu")],
+    (f"/{CONFIG}", "max_characters_per_token"): [with_config("token_embedder", max_characters_per_token=2)],
+    (": ", "do not match"): [
         # Dictionaries of another model: their own program refuses them, too, as the number of rows is another.
         edited("char.dic", "", "花\t15"),
-        edited("char.dic", "q\t14\n", ""),
         edited("char.dic", "a\t10\n", "a\t33\n"),
-        edited("word.dic", "", "花\t10"),
         edited("word.dic", "吃今天我们\t9\n", ""),
-        edited("word.dic", "\n我们\t3\n", "\n我们\t33\n"),
         with_config("encoder", dim=D + 2),
         with_config("encoder", projection_dim=P + 2),
-        with_config("encoder", n_layers=L + 1),
         # More weights than are described: left out without a word, they would give vectors of another model.
-        with_config("encoder", n_layers=1),
-        with_config("encoder", dim=10**9),
+        *(with_config("encoder", n_layers=number) for number in (1, L + 1)),
         with_config("encoder", dim=10**9, projection_dim=10**9),
         *(with_config("token_embedder", n_highway=number) for number in (1, 3, 1000)),
         *(with_config("token_embedder", char_dim=dim) for dim in (C_DIM + 2, 10**9)),
         *(with_config("token_embedder", word_dim=dim) for dim in (WORD_DIM + 2, 0)),
-        *(
-            with_config("token_embedder", filters=filters)
-            for filters in ([[1, 2], [2, 4], [3, 11]], [[1, 2], [2, 4]], [[1, 2], [2, 4], [5, 7]], [[1, 10**9]])
-        ),
+        *(with_config("token_embedder", filters=pairs) for pairs in ([[1, 2], [2, 4], [5, 7]], [[1, 10**9]])),
         with_tensor(BIAS, None),
-        with_tensor(BIAS, torch.zeros(4 * D + 1)),
         with_tensor(BIAS, torch.zeros(4 * D, 1)),
         with_tensor(BIAS, torch.full((4 * D,), torch.nan)),
-        with_tensor(BIAS, torch.full((4 * D,), -torch.inf)),
         with_tensor("forward_layer_0.input_linearity.weight", torch.zeros(4 * D)),
         with_tensor("projection.bias", None, "token_embedder"),
-        with_tensor("convolutions.0.weight", torch.zeros(2), "token_embedder"),
         with_tensor("char_emb_layer.embedding.weight", torch.zeros(3), "token_embedder"),
     ],
-    ("/encoder.pkl ", "contains something other than named weights. Download or copy the model again."): [
+    ("/encoder.pkl ", "other than named weights"): [
         with_tensor(BIAS, torch.zeros(4 * D).to_sparse()),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.complex64)),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.int64)),
         with_tensor(7, torch.zeros(4 * D)),
-        *map(with_pickle, ([torch.zeros(3)], torch.zeros(3), {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3})),
-        *map(with_pickle, ("weights", None)),
+        *map(with_pickle, ([torch.zeros(3)], {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3}, "weights", None)),
     ],
-    ("/encoder.pkl ", "is damaged or contains more than weights, so it was not loaded ("): [
+    ("/encoder.pkl ", "is damaged or contains more than weights"): [
         *map(with_pickle, (b"no pickle", b"\x80\x02]q\x00(K\x01e", b"\x80\x02h\x05.", b"\x80\x02}q\x00.")),
         # torch's restricted unpickler ends with IndexError on these two,
         *map(with_pickle, (b"\x80\x02.", b"\x80\x02(t\x85R.")),
         # and warns on stderr of any other protocol than 2 before it refuses.
-        with_pickle(pickle.dumps({"a": 1}, protocol=0)),
-        with_pickle(pickle.dumps({"a": 1}, protocol=4)),
+        *(with_pickle(pickle.dumps({"a": 1}, protocol=number)) for number in (0, 4)),
     ],
 }
 REFUSED = [(change, where, told) for (where, told), changes in REFUSALS.items() for change in changes]

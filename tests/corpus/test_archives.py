@@ -141,16 +141,6 @@ def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
     assert passed_over.names == {"files whose names do not suggest text": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"]}
 
 
-def test_a_tar_archive_of_an_old_program(tmp_path: Path) -> None:
-    path = tar_of(tmp_path / "a", {"a.txt": "苹果\n".encode()})
-    data = bytearray(path.read_bytes())
-    data[257:265] = bytes(8)
-    data[148:156] = b" " * 8
-    data[148:156] = b"%06o\0 " % sum(data[:512])
-    path.write_bytes(data)
-    assert read(path) == ["苹果"]
-
-
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz"])
 def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -48,10 +48,6 @@ def test_only_the_mark_at_the_start_is_dropped(tmp_path: Path) -> None:
     assert list(iter_lines(path, drop_mark=False)) == ["\ufeff\ufeff苹", "\ufeff果"]
 
 
-def test_a_lone_carriage_return_ends_no_line(tmp_path: Path) -> None:
-    assert list(iter_lines(written(tmp_path / "a.txt", b"a\rb\r\r\nc\r"))) == ["a\rb\r", "c"]
-
-
 @settings(deadline=None, max_examples=101)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=7), min_size=1, max_size=5))
 def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:

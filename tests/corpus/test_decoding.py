@@ -32,11 +32,6 @@ def test_a_lead_byte_does_not_swallow_the_line_end() -> None:
     assert list(readable_lines(text.lines(), text.encoding, "skip-line", Tally())) == ["山"]
 
 
-def test_the_mark_is_a_character_like_others_in_a_sound_file() -> None:
-    lines = ["\ufdd0苹果"]
-    assert list(readable_lines(iter(lines), Encoding("utf-8", 0), "skip-line", Tally())) == lines
-
-
 def test_halves_of_characters_that_json_can_spell() -> None:
     lines = ["苹\ud800果", "好"]
     sound = Encoding("utf-8", 0)
@@ -62,12 +57,6 @@ def test_a_line_too_long_for_a_record() -> None:
     assert told.startswith("a.txt: line 2 is longer than 7 characters. Check the format of the file,")
 
 
-def test_a_file_that_no_longer_decodes() -> None:
-    text = DecodedText(content_of("苹果".encode("gb18030")), Encoding("utf-8", 0))
-    told = message_of(CorpusError, lambda: list(text.chunks()))
-    assert told.startswith("a.txt changed while it was being read. Run the command again when no other program ")
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
 def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     lines = "今天没有下雨。我们去公园。\n".encode(encoding) * 31
@@ -88,11 +77,6 @@ def test_half_of_a_utf16_character_at_the_end(tmp_path: Path) -> None:
     tally = Tally()
     assert read(path, tally) == ["苹果"]
     assert tally.dropped == {UNDECODABLE: 2}
-
-
-def test_a_file_of_zeros_has_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(bytes(1009))
-    assert read(tmp_path / "a.txt") == ["\0" * 1009]
 
 
 # Lines of any length in bounded pieces
@@ -119,11 +103,6 @@ def test_a_long_text_has_the_lines_that_its_chunks_have(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "LONGEST_LINE", 41)
     assert list(lines_of(text)) == expected
     assert list(lines_of_chunks(text)) == expected
-
-
-def test_a_line_of_many_chunks_is_joined_once() -> None:
-    chunks = ["天" * 1000] * 20_000
-    assert [len(line) for line in whole_lines(with_line_feeds(chunks), 2**26)] == [20_000_000]
 
 
 def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,11 @@
 import io
 import random
 import re
-from unittest.mock import Mock
 
 import pytest
 from corpus.readers.reading import content_of
 from messages import message_of
 
-from elmo_zh.corpus import encodings
 from elmo_zh.corpus.encodings import CHUNK_BYTES, Encoding, bad_byte, find_encoding
 from elmo_zh.errors import CorpusError
 
@@ -107,16 +105,6 @@ def test_damaged_lines_do_not_make_the_encoding_suspect() -> None:
 def test_what_is_no_text(data: bytes) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
     assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and no byte order mark was found. ")
-
-
-def test_bytes_of_no_encoding_are_not_all_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each undecodable byte goes through Python, and a few bytes of bz2 hold many; found by fuzzing."""
-    decoded = Mock()
-    monkeypatch.setattr(encodings, "_decoded", decoded)
-    data = (b"\x80" * 997 + "好".encode("gb18030")) * 200
-    told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
-    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, and no byte order mark was found.")
-    assert not decoded.called
 
 
 def test_other_encodings_are_named() -> None:

@@ -59,11 +59,6 @@ def test_a_sheet_is_a_table(tmp_path: Path) -> None:
     assert read(path, field="号") == ["1", "2.5"]
 
 
-def test_a_header_of_several_lines(tmp_path: Path) -> None:
-    path = excel_file(tmp_path / "a.xlsx", 门诊=[["病历\n(主诉;现病史;既往史)", "号"], ["胸闷;三天。", 1]])
-    assert read(path, field="号") == ["1"]
-
-
 def test_several_sheets_are_read_in_order(tmp_path: Path) -> None:
     path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]], 二=[["内容"], ["我们去公园。"]])
     assert read(path) == ["今天天气很好。", "我们去公园。"]

@@ -50,12 +50,6 @@ def test_plain_text_has_the_lines_of_its_bytes(tmp_path: Path, text: str) -> Non
     assert notes_of(path) == []
 
 
-def test_a_very_long_line_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("春天来了。" * 300_000, encoding="utf-8")
-    assert [len(line) for line in lines_of(path)] == [1_500_000]
-
-
 def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     path = tmp_path / "hotel.csv"
     path.write_bytes((csv_of(REVIEWS) + "4\r\n\r\n5,最后\r\n").encode("gb18030"))
@@ -67,13 +61,6 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     ]
     # As text it is what its bytes are, the header and all.
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
-
-
-def test_several_columns_are_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text('title\ttext\n好\t很"好\n\n坏\n\t吵\n', encoding="utf-8")
-    assert lines_of(path, field="title,text") == ['好 很"好', "坏", " 吵"]
-    assert lines_of(path) == ['很"好', "", "吵"]
 
 
 def test_json_lines_without_text_keep_their_number(tmp_path: Path) -> None:

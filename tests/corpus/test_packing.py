@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.corpus import packing as module
-from elmo_zh.corpus.packing import ALWAYS_ALLOWED_BYTES, compression_of, most_unpacked_bytes, unpacked
+from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.errors import CorpusError
 
 # 4 bytes that the decompressor is to skip, as pzstd writes before each frame.
@@ -39,11 +39,6 @@ def test_first_bytes(data: bytes, suffix: str | None) -> None:
     assert compression_of(data[:6]) == suffix
 
 
-def test_the_limit_grows_with_the_file() -> None:
-    assert most_unpacked_bytes(1) == ALWAYS_ALLOWED_BYTES
-    assert most_unpacked_bytes(10**9) == 250 * 10**9
-
-
 @pytest.mark.parametrize("suffix", PACKERS)
 @settings(deadline=None)
 @given(parts=st.lists(st.binary(max_size=300), max_size=4), zeros=st.integers(0, 9), size=st.integers(1, 70))
@@ -53,12 +48,6 @@ def test_streams_one_after_the_other_read_in_any_steps(suffix: str, parts: list[
         patch.setattr(module, "_INPUT_BYTES", size)
         patch.setattr(module, "_BUFFER_BYTES", size)
         assert unpack(data, suffix) == b"".join(parts)
-
-
-@pytest.mark.parametrize("suffix", PACKERS)
-def test_what_unpacks_to_far_more_than_a_buffer(suffix: str) -> None:
-    data = b"\0" * 3_000_017 + b"x"
-    assert unpack(PACKERS[suffix](data), suffix) == data
 
 
 def test_frames_to_be_skipped_may_stand_anywhere() -> None:

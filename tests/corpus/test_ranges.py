@@ -89,18 +89,6 @@ def test_json_lines(tmp_path: Path, field: str) -> None:
     require_the_same(path, replace(CONFIG, field=field), 1500, 5)
 
 
-def test_json_lines_of_bare_texts(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps(f"第{n}条", ensure_ascii=False) + "\n" for n in range(300)), encoding="utf-8")
-    require_the_same(path, CONFIG, 900, 3)
-
-
-def test_a_part_without_one_record_that_has_the_field(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "有"}\n' * 100 + '{"id": 1}\n' * 300, encoding="utf-8")
-    require_the_same(path, CONFIG, 1000, 4)
-
-
 def page(number: int) -> str:
     text = f"'''条目{number}'''是第{number}个条目。\n\n它有两段，&lt;page&gt;不是新的一页。"
     return wiki_page(f"条目{number}", text, namespace=1 if number % 10 == 3 else 0)

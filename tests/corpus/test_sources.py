@@ -80,22 +80,11 @@ def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_
         assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
 
 
-def test_what_is_damaged_is_an_error_in_a_folder_as_well(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('[{"text": "一"}, {"text": "二"', encoding="utf-8")
-    assert "truncated" in message_of(CorpusError, lambda: read(tmp_path))
-
-
 def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     told = message_of(CorpusError, lambda: read(path))
     assert told.endswith(f"can be read only once. Pass its content on standard input instead: - < {path}")
-
-
-def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    told = message_of(CorpusError, lambda: gathered_lines(tmp_path, "-"))
-    assert told == "Standard input is closed. Pipe text into the command, or give a file instead of -."
 
 
 def test_files_named_in_gbk(tmp_path: Path) -> None:

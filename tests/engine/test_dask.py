@@ -4,8 +4,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from messages import message_of
 from waiting import wait_until
 
 from elmo_zh import __version__
-from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
+from elmo_zh.config import Config, TextConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.engine.engine import Shared
@@ -26,9 +25,7 @@ from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, _compute, _Ta
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
-from elmo_zh.stages.vocab import vocab
 from elmo_zh.vocabulary.counting import _count_file
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
@@ -63,58 +60,6 @@ class AtOnce:
         return _count_file(path, files)
 
 
-SETTINGS = Config(text=TextConfig(num_workers=1), vocab=VocabConfig(size=1009, min_count=2))
-CHARACTERS = Config(text=SETTINGS.text, vocab=SETTINGS.vocab, model=ModelConfig(mode="character"))
-
-
-def build_run(folder: Path) -> RunDir:
-    """A run with segmented text in nine files, of which each takes a worker a while."""
-    segmented = folder / "segmented"
-    segmented.mkdir(parents=True)
-    for number in range(9):
-        name = f"train-{number:05d}" if number < 8 else "heldout-00000"
-        lines = (f"好 第{k} 天 第{k % 1013}" for k in range(7000 * number, 7000 * number + 11_000))
-        (segmented / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        (segmented / f"{name}.documents").write_bytes((5000).to_bytes(4, "little") + (6000).to_bytes(4, "little"))
-    (segmented / "heldout-00000.documents").unlink()
-    return RunDir(folder)
-
-
-def made_files(run: RunDir) -> dict[str, bytes]:
-    paths = [run.vocab, run.vocab_counts, run.character_counts, *sorted(run.ids.iterdir())]
-    return {str(path.relative_to(run.path)): path.read_bytes() for path in paths}
-
-
-def do_stages(run: RunDir, engine: EngineChoice, config: Config = SETTINGS) -> None:
-    context = StageContext(run=run, config=config, engine=engine, force=True, reporter=SilentReporter())
-    vocab(context)
-    encode(context)
-
-
-def test_two_workers_make_the_files_that_this_machine_makes_though_one_is_killed(
-    two_workers: Cluster, tmp_path: Path
-) -> None:
-    here, there = build_run(tmp_path / "here"), build_run(tmp_path / "there")
-    do_stages(here, EngineChoice(num_workers=2))
-    engine = EngineChoice(kind="dask", scheduler=two_workers.address)
-    victim = two_workers.workers[0]
-
-    class Killing(SilentReporter):
-        @contextmanager
-        def progress(self, *_: object, **__: object) -> Iterator["Killing"]:
-            yield self
-
-        def update(self, amount: int, **figures: float) -> None:
-            victim.kill()
-
-    vocab(StageContext(run=there, config=SETTINGS, engine=engine, reporter=Killing()))
-    assert victim.wait() == -signal.SIGKILL
-    two_workers.start_worker()
-    encode(StageContext(run=there, config=SETTINGS, engine=engine, reporter=SilentReporter()))
-    assert made_files(there) == made_files(here)
-    assert not [path for path in tmp_path.rglob("*") if "parts" in path.name or "unfinished" in path.name]
-
-
 def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"第{k}天天气很好。今天下雨了。\n\n" for k in range(15_000)), encoding="utf-8")
@@ -129,7 +74,8 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_part_that_two_workers_compute_at_once_or_again(two_workers: Cluster, tmp_path: Path) -> None:
-    path = build_run(tmp_path / "run").segmented / "train-00000.txt"
+    path = tmp_path / "text.txt"
+    path.write_text("今天 下雨\n" * 101, encoding="utf-8")
     meeting = tmp_path / "meeting"
     meeting.mkdir()
     [here] = Work(tmp_path / "here", SilentReporter()).run(Step(name="count", compute=_count_file), [path])

@@ -1,4 +1,4 @@
-"""embed, score and index on the workers of a Dask cluster: the bytes that this machine makes, whatever dies."""
+"""Jobs on the workers of a Dask cluster: the bytes that this machine makes, whatever dies."""
 
 import signal
 import subprocess
@@ -46,7 +46,7 @@ class Killing(SilentReporter):
         self._victim.kill()
 
 
-@pytest.mark.parametrize("name", ["score", "embed", "index"])
+@pytest.mark.parametrize("name", ["score", "embed", "index", "segment", "vocab", "encode"])
 def test_workers_make_the_bytes_that_this_machine_makes_though_one_is_killed(
     two_workers: Cluster, given: Given, tmp_path: Path, name: str
 ) -> None:

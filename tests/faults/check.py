@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import random
 import re
 import shutil
 from collections import Counter
@@ -13,22 +12,26 @@ from typing import Any
 
 from faults.commands import Command
 from faults.layer import Kind, Outcome, WarmProcess
-from faults.power_cut import Call, Disk, iter_calls
 
 # Times and memory differ between any two runs, and so do digests of files that hold them.
 TIMES = (
     "started_at", "seconds", "modified_ns", "tokens_per_second", "elapsed_seconds", "trained_at", "training_seconds",
     "memory", "vectors_seconds",
 )  # fmt: skip
-TIMED_FILES = ("metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json")
+TIMED_FILES = (
+    "metrics.jsonl",
+    "history.json",
+    "model_card.md",
+    "state.json",
+    "task.json",
+    "comparison.json",
+    "comparison.md",
+)
 _TIMED = re.compile(rb"(?m)^\| (time|date) \|.*$|\d+\.\d+ minutes|(?<=\| )\d+\.\d\d \|$")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")
 # Names drawn at random: of files that several workers may write at a time, and of those of safetensors.
 _UNIQUE = re.compile(r"(?<=\.)[0-9a-f]{32}(?=\.)|(?<=/\.tmp)\w{6}$")
-
-# A finished output must not be lost: tried so often, as one outcome may lose nothing by chance.
-_VARIANTS_AT_END = 4
 
 Contents = Mapping[str, str]
 
@@ -112,55 +115,6 @@ class Trial:
                 self.tally.wrong.append(f"{self._where(kind, at, outcome)}: {problem}")
         self._judge_again(left, self._where(kind, at, outcome))
         return True
-
-    def try_power_cuts(self, log: Path, num_points: int, variants: int, seed: int) -> None:
-        """Record the command's calls, and try what a power cut may leave after some of them, and after its end.
-
-        The moments are drawn at random, and of each so many variants of what may be left.
-        """
-        disk, calls = self._record(log)
-        chance = random.Random(seed)
-        chosen = set(chance.sample(range(1, len(calls) + 1), min(num_points, len(calls))))
-        for at, call in enumerate(calls, start=1):
-            disk.call(call)
-            for variant in range(variants if at in chosen else 0):
-                where = f"{self.command.name}, power cut after call {at} of {len(calls)}, variant {variant}"
-                left = self._cut_power(disk, f"{seed} {at} {variant}")
-                self._judge_cut(where, left, self._judge_names(left))
-        for variant in range(_VARIANTS_AT_END if variants else 0):
-            left = self._cut_power(disk, f"{seed} end {variant}")
-            self._judge_cut(f"{self.command.name}, power cut after its end, variant {variant}", left, self._lost(left))
-
-    def _cut_power(self, disk: Disk, seed: str) -> Contents:
-        shutil.rmtree(self._warm.folder)
-        disk.rebuild(self._warm.folder, random.Random(seed), self._start)
-        return contents(self._warm.folder)
-
-    def _judge_cut(self, where: str, left: Contents, problem: str) -> None:
-        self.tally.points["POWER"] += 1
-        if problem:
-            self.tally.wrong.append(f"{where}: {problem}")
-        self._judge_again(left, where)
-
-    def _lost(self, left: Contents) -> str:
-        lost = [name for name, content in _finished_names(self.after).items() if left.get(name) != content]
-        return f"{', '.join(lost[:5])} lost" if lost else ""
-
-    def _record(self, log: Path) -> tuple[Disk, list[Call]]:
-        self._restore()
-        disk = Disk(self._warm.folder)
-        outcome = self._warm.run(self.command.arguments, Kind.RECORD, log=log)
-        assert outcome.status == 0, outcome.told
-        return disk, list(iter_calls(log))
-
-    def replayed(self, log: Path) -> Contents:
-        """Return what the recorded calls of the command make, with nothing lost."""
-        disk, calls = self._record(log)
-        for call in calls:
-            disk.call(call)
-        shutil.rmtree(self._warm.folder)
-        disk.rebuild(self._warm.folder, None, self._start)
-        return contents(self._warm.folder)
 
     def _judge_again(self, left: Contents, where: str) -> None:
         """Run the same command on what was left, and count what came of it."""

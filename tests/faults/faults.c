@@ -1,8 +1,7 @@
 /* Faults in the system calls of one process, for tests. Loaded with LD_PRELOAD; does nothing before faults_arm().
 
    Calls are counted if they touch a path below one folder. At the chosen call the process is killed, or the call fails,
-   or every call from it on fails as on a full disk. Otherwise all calls that change something can be recorded, with the
-   data, so that a test can work out what a power cut might leave behind.
+   or every call from it on fails as on a full disk.
 
    A file descriptor is looked up in /proc at each call, so copies of it need no bookkeeping. Most real calls are made
    by number, not through the C library, as this library has their names. */
@@ -13,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -25,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { COUNT, FAIL, FULL, KILL, RECORD };
+enum { COUNT, FAIL, FULL, KILL };
 enum { READS, SYNCS, WRITES, NEEDS_SPACE };
 enum { DIE = -1 };
 
@@ -35,11 +33,10 @@ struct state {
     char call[24], path[PATH_MAX];
 };
 static struct state *state;
-static int kind = COUNT, armed, log_fd = -1;
+static int kind = COUNT, armed;
 static long chosen;
 static char folder[PATH_MAX];
 static size_t folder_length;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((constructor)) static void share(void) {
     state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -50,10 +47,10 @@ struct state *faults_state(void) { return state; }
 void faults_reset(void) { memset(state, 0, sizeof *state); }
 
 /* Begin, in this process and those that it forks. */
-void faults_arm(const char *below, int what, long at, int log) {
+void faults_arm(const char *below, int what, long at) {
     snprintf(folder, sizeof folder, "%s", below);
     folder_length = strlen(folder);
-    kind = what, chosen = at, log_fd = log, armed = 1;
+    kind = what, chosen = at, armed = 1;
 }
 
 static int is_below(const char *path) {
@@ -108,7 +105,7 @@ static int meet(const char *call, const char *path, int need) {
     if ((kind == FULL && (need == READS || need == WRITES)) || (kind == KILL && need < WRITES))
         return 0;
     long number = __atomic_add_fetch(&state->num_calls, 1, __ATOMIC_SEQ_CST);
-    if (kind == COUNT || kind == RECORD || (kind == FULL ? number < chosen : number != chosen))
+    if (kind == COUNT || (kind == FULL ? number < chosen : number != chosen))
         return 0;
     if (!state->num_fired++) {
         snprintf(state->call, sizeof state->call, "%s", call);
@@ -126,31 +123,9 @@ static int fails(const char *call, const char *path, int need) {
     return error;
 }
 
-static uint64_t inode_of(int fd) {
-    struct stat found;
-    return fstat(fd, &found) ? 0 : found.st_ino;
-}
-
 static uint64_t inode_at(const char *path) {
     struct stat found;
     return lstat(path, &found) ? 0 : found.st_ino;
-}
-
-/* A line of the log: call, inode, two numbers, two paths, separated by tabs; then the data. */
-static void record(const char *call, uint64_t inode, long first, long size, const char *path, const char *other,
-                   const void *data) {
-    if (kind != RECORD)
-        return;
-    int before = errno;
-    char line[2 * PATH_MAX + 100];
-    int length = snprintf(line, sizeof line, "%s\t%lu\t%ld\t%ld\t%s\t%s\n", call, (unsigned long)inode, first, size,
-                          path, other);
-    pthread_mutex_lock(&lock);
-    syscall(SYS_write, log_fd, line, length);
-    for (long done = 0; data && done < size;)
-        done += syscall(SYS_write, log_fd, (const char *)data + done, size - done);
-    pthread_mutex_unlock(&lock);
-    errno = before;
 }
 
 /* Files */
@@ -162,12 +137,7 @@ static int open_at(int at, const char *name, int flags, mode_t mode) {
     int writes = (flags & O_ACCMODE) != O_RDONLY, creates = flags & O_CREAT && !inode_at(path);
     if (fails("open", path, creates ? NEEDS_SPACE : writes ? WRITES : READS))
         return -1;
-    int fd = syscall(SYS_openat, at, name, flags, mode);
-    if (fd >= 0 && creates)
-        record("create", inode_of(fd), 0, 0, path, "", NULL);
-    else if (fd >= 0 && writes && flags & O_TRUNC)
-        record("truncate", inode_of(fd), 0, 0, path, "", NULL);
-    return fd;
+    return syscall(SYS_openat, at, name, flags, mode);
 }
 
 #define MODE                                                                                                           \
@@ -211,10 +181,6 @@ static ssize_t write_or_part(const char *call, int fd, const void *data, size_t 
     ssize_t result = offset < 0 ? syscall(SYS_write, fd, data, part) : syscall(SYS_pwrite64, fd, data, part, offset);
     if (error == DIE)
         die();
-    if (result > 0 && kind == RECORD && watches(fd, path)) {
-        off_t start = offset < 0 ? syscall(SYS_lseek, fd, 0, SEEK_CUR) - result : offset;
-        record("write", inode_of(fd), start, result, path, "", data);
-    }
     return result;
 }
 
@@ -246,43 +212,31 @@ READ_CALL(pread, (int fd, void *data, size_t size, off_t at), SYS_pread64, data,
 READ_CALL(pread64, (int fd, void *data, size_t size, off_t at), SYS_pread64, data, size, at)
 READ_CALL(readv, (int fd, const struct iovec *parts, int count), SYS_readv, parts, count)
 
-/* Copies within the kernel: refused while recording, so that the copied data passes through here. */
-static int refuses_copy(const char *call, int fd) {
+/* Copies within the kernel. */
+static int fails_copy(const char *call, int fd) {
     char path[PATH_MAX];
-    if (!watches(fd, path))
-        return 0;
-    if (kind != RECORD)
-        return fails(call, path, NEEDS_SPACE);
-    return errno = EINVAL;
+    return watches(fd, path) && fails(call, path, NEEDS_SPACE);
 }
 ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
-    return refuses_copy("sendfile", to) ? -1 : syscall(SYS_sendfile, to, from, offset, size);
+    return fails_copy("sendfile", to) ? -1 : syscall(SYS_sendfile, to, from, offset, size);
 }
 ssize_t sendfile64(int to, int from, off_t *offset, size_t size) { return sendfile(to, from, offset, size); }
 ssize_t copy_file_range(int from, off_t *start, int to, off_t *place, size_t size, unsigned flags) {
-    return refuses_copy("copy_file_range", to) ? -1 : syscall(SYS_copy_file_range, from, start, to, place, size, flags);
+    return fails_copy("copy_file_range", to) ? -1 : syscall(SYS_copy_file_range, from, start, to, place, size, flags);
 }
 
 int ftruncate(int fd, off_t size) {
     char path[PATH_MAX];
-    int is_watched = watches(fd, path);
-    if (is_watched && fails("ftruncate", path, NEEDS_SPACE))
+    if (watches(fd, path) && fails("ftruncate", path, NEEDS_SPACE))
         return -1;
-    int result = syscall(SYS_ftruncate, fd, size);
-    if (is_watched && !result)
-        record("truncate", inode_of(fd), size, 0, path, "", NULL);
-    return result;
+    return syscall(SYS_ftruncate, fd, size);
 }
 int ftruncate64(int fd, off_t size) { return ftruncate(fd, size); }
 int truncate(const char *name, off_t size) {
     char path[PATH_MAX];
-    int is_watched = watches_name(AT_FDCWD, name, path);
-    if (is_watched && fails("truncate", path, NEEDS_SPACE))
+    if (watches_name(AT_FDCWD, name, path) && fails("truncate", path, NEEDS_SPACE))
         return -1;
-    int result = syscall(SYS_truncate, name, size);
-    if (is_watched && !result)
-        record("truncate", inode_at(path), size, 0, path, "", NULL);
-    return result;
+    return syscall(SYS_truncate, name, size);
 }
 int truncate64(const char *name, off_t size) { return truncate(name, size); }
 
@@ -291,22 +245,15 @@ static int sync_file(const char *call, int fd, int number) {
     char path[PATH_MAX];
     if (!watches(fd, path))
         return syscall(number, fd);
-    if (fails(call, path, SYNCS))
-        return -1;
-    record("sync", inode_of(fd), 0, 0, path, "", NULL);
-    return 0;
+    return fails(call, path, SYNCS) ? -1 : 0;
 }
 int fsync(int fd) { return sync_file("fsync", fd, SYS_fsync); }
 int fdatasync(int fd) { return sync_file("fdatasync", fd, SYS_fdatasync); }
 
 static void *map(void *at, size_t size, int access, int flags, int fd, off_t offset) {
     char path[PATH_MAX];
-    if (watches(fd, path)) {
-        if (fails("mmap", path, READS))
-            return MAP_FAILED;
-        if (access & PROT_WRITE && flags & MAP_SHARED)
-            record("unseen", inode_of(fd), 0, 0, path, "", NULL);
-    }
+    if (watches(fd, path) && fails("mmap", path, READS))
+        return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
 }
 void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset) {
@@ -320,14 +267,9 @@ void *mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset)
 
 static int rename_at(int from, const char *old, int to, const char *new, unsigned flags) {
     char path[PATH_MAX], other[PATH_MAX];
-    int is_watched = watches_name(from, old, path) & watches_name(to, new, other);
-    if (is_watched && fails("rename", other, NEEDS_SPACE))
+    if (watches_name(from, old, path) & watches_name(to, new, other) && fails("rename", other, NEEDS_SPACE))
         return -1;
-    uint64_t inode = is_watched ? inode_at(path) : 0;
-    int result = syscall(SYS_renameat2, from, old, to, new, flags);
-    if (is_watched && !result)
-        record("rename", inode, 0, 0, path, other, NULL);
-    return result;
+    return syscall(SYS_renameat2, from, old, to, new, flags);
 }
 int rename(const char *old, const char *new) { return rename_at(AT_FDCWD, old, AT_FDCWD, new, 0); }
 int renameat(int from, const char *old, int to, const char *new) { return rename_at(from, old, to, new, 0); }
@@ -337,51 +279,35 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 
 int linkat(int from, const char *old, int to, const char *new, int flags) {
     char path[PATH_MAX], other[PATH_MAX];
-    int is_watched = watches_name(from, old, path) & watches_name(to, new, other);
-    if (is_watched && fails("link", other, NEEDS_SPACE))
+    if (watches_name(from, old, path) & watches_name(to, new, other) && fails("link", other, NEEDS_SPACE))
         return -1;
-    int result = syscall(SYS_linkat, from, old, to, new, flags);
-    if (is_watched && !result)
-        record("link", inode_at(other), 0, 0, path, other, NULL);
-    return result;
+    return syscall(SYS_linkat, from, old, to, new, flags);
 }
 int link(const char *old, const char *new) { return linkat(AT_FDCWD, old, AT_FDCWD, new, 0); }
 
 int symlinkat(const char *target, int to, const char *name) {
     char path[PATH_MAX];
-    int is_watched = watches_name(to, name, path);
-    if (is_watched && fails("symlink", path, NEEDS_SPACE))
+    if (watches_name(to, name, path) && fails("symlink", path, NEEDS_SPACE))
         return -1;
-    int result = syscall(SYS_symlinkat, target, to, name);
-    if (is_watched && !result)
-        record("symlink", inode_at(path), 0, 0, path, target, NULL);
-    return result;
+    return syscall(SYS_symlinkat, target, to, name);
 }
 int symlink(const char *target, const char *name) { return symlinkat(target, AT_FDCWD, name); }
 
 int unlinkat(int at, const char *name, int flags) {
     char path[PATH_MAX];
-    int is_watched = watches_name(at, name, path);
-    if (is_watched && fails(flags & AT_REMOVEDIR ? "rmdir" : "unlink", path, WRITES))
+    if (watches_name(at, name, path) && fails(flags & AT_REMOVEDIR ? "rmdir" : "unlink", path, WRITES))
         return -1;
-    int result = syscall(SYS_unlinkat, at, name, flags);
-    if (is_watched && !result)
-        record("remove", 0, 0, 0, path, "", NULL);
-    return result;
+    return syscall(SYS_unlinkat, at, name, flags);
 }
 int unlink(const char *name) { return unlinkat(AT_FDCWD, name, 0); }
 int rmdir(const char *name) { return unlinkat(AT_FDCWD, name, AT_REMOVEDIR); }
 
 int mkdirat(int at, const char *name, mode_t mode) {
     char path[PATH_MAX];
-    int is_watched = watches_name(at, name, path);
     /* On an existing folder the call would fail anyhow. */
-    if (is_watched && !inode_at(path) && fails("mkdir", path, NEEDS_SPACE))
+    if (watches_name(at, name, path) && !inode_at(path) && fails("mkdir", path, NEEDS_SPACE))
         return -1;
-    int result = syscall(SYS_mkdirat, at, name, mode);
-    if (is_watched && !result)
-        record("mkdir", inode_at(path), 0, 0, path, "", NULL);
-    return result;
+    return syscall(SYS_mkdirat, at, name, mode);
 }
 int mkdir(const char *name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode); }
 
@@ -395,12 +321,7 @@ static FILE *open_file(const char *name, const char *mode, FILE *(*real)(const c
     int creates = is_watched && writes && !inode_at(path);
     if (is_watched && fails("fopen", path, creates ? NEEDS_SPACE : writes ? WRITES : READS))
         return NULL;
-    FILE *file = real(name, mode);
-    if (file && is_watched && creates)
-        record("create", inode_of(fileno(file)), 0, 0, path, "", NULL);
-    else if (file && is_watched && strchr(mode, 'w'))
-        record("truncate", inode_of(fileno(file)), 0, 0, path, "", NULL);
-    return file;
+    return real(name, mode);
 }
 FILE *fopen(const char *name, const char *mode) { return open_file(name, mode, REAL(fopen)); }
 FILE *fopen64(const char *name, const char *mode) { return open_file(name, mode, REAL(fopen64)); }
@@ -424,12 +345,10 @@ size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
         errno = error;
         return size * count < BUFSIZ ? (unwritten = file, count) : 0;
     }
-    off_t start = ftello(file);
     size_t written = REAL(fwrite)(data, size, error == DIE ? count / 2 : count, file);
     fflush(file);
     if (error == DIE)
         die();
-    record("write", inode_of(fileno(file)), start, (long)(written * size), path, "", data);
     return written;
 }
 

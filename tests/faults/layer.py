@@ -22,7 +22,6 @@ class Kind(enum.IntEnum):
     FAIL = 1
     FULL = 2
     KILL = 3
-    RECORD = 4
 
 
 FAULTS = (Kind.FAIL, Kind.FULL, Kind.KILL)
@@ -72,17 +71,13 @@ class WarmProcess:
         kind: Kind = Kind.COUNT,
         at: int = 0,
         *,
-        log: Path | None = None,
         here: Path | None = None,
     ) -> Outcome:
-        """Run a command, with a fault at a call numbered from 1; RECORD writes its calls to `log`.
-
-        In the folder `here` it runs without a fork, which warms the process up.
-        """
+        """Run a command, with a fault at a call numbered from 1; in `here` without a fork, to warm the process up."""
         told = self.folder.with_name("told.txt")
         job = {
             "arguments": list(arguments), "folder": str(here or self.folder), "told": str(told), "kind": int(kind),
-            "at": at, "log": str(log or ""), "here": here is not None,
+            "at": at, "here": here is not None,
         }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None

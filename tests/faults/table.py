@@ -1,6 +1,6 @@
 """Try every command with a fault at every call, and print a table: `PYTHONPATH=.:tests python tests/faults/table.py`.
 
-With `--every N` only every N-th call, with `--power N` also N moments of a power cut; names of commands choose some.
+With `--every N` only every N-th call; names of commands choose some.
 """
 
 import argparse
@@ -13,24 +13,22 @@ from faults.commands import COMMANDS, Command, prepare
 from faults.layer import FAULTS, WarmProcess, warm_process
 
 HEADINGS = (
-    "command", "every", "calls that fail", "full disk", "killed", "power cut", "states left", "same bytes",
-    "already finished", "one line", "wrong",
+    "command", "every", "calls that fail", "full disk", "killed", "states left", "same bytes", "already finished",
+    "one line", "wrong",
 )  # fmt: skip
 
 
-def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 1, power: int = 0) -> Tally:
+def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 1) -> Tally:
     trial = Trial(warm, folder, command)
     for kind in FAULTS:
         at = every
         while trial.try_point(kind, at):
             at += every
-    if power:
-        trial.try_power_cuts(folder / "log", power, 2, 1)
     return trial.tally
 
 
 def row(command: Command, every: int, tally: Tally) -> str:
-    points = [tally.points[name] for name in (*(kind.name for kind in FAULTS), "POWER")]
+    points = [tally.points[name] for name in (kind.name for kind in FAULTS)]
     results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
     return f"| {' | '.join([command.name, *map(str, [every, *points, tally.states, *results, len(tally.wrong)])])} |"
 
@@ -44,14 +42,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commands", nargs="*")
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--power", type=int, default=0)
     chosen = parser.parse_args()
     tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
     with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
         prepare(warm, Path(made), [command.name for command in COMMANDS])
         for command in COMMANDS:
             if command.can_run and (not chosen.commands or command.name in chosen.commands):
-                tally = try_command(warm, Path(made), command, chosen.every, chosen.power)
+                tally = try_command(warm, Path(made), command, chosen.every)
                 tell("\n".join([row(command, chosen.every, tally), *tally.wrong]))
 
 

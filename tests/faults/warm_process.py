@@ -86,9 +86,8 @@ def run_forked(job: dict[str, Any], library: ctypes.CDLL) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     redirect(job["told"])
     os.chdir(job["folder"])
-    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND) if job["log"] else -1
     signal.alarm(SECONDS_UNTIL_HUNG)
-    library.faults_arm(os.fsencode(job["folder"]), job["kind"], job["at"], log)
+    library.faults_arm(os.fsencode(job["folder"]), job["kind"], job["at"])
     status = run_command(job["arguments"])
     sys.stdout.flush()
     sys.stderr.flush()
@@ -107,7 +106,7 @@ def redirect(told: str) -> None:
 
 def main() -> None:
     library = ctypes.CDLL(os.environ.pop("LD_PRELOAD"))
-    library.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long, ctypes.c_int]
+    library.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
     library.faults_state.restype = ctypes.POINTER(State)
     state = library.faults_state().contents
     # Jobs come and answers go by copies: commands have the streams for themselves.

@@ -23,8 +23,6 @@ from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import (
     can_write,
     describe_numbers,
-    format_count,
-    format_figure,
     name_corpus,
     spread,
     ticks_of_logarithms,
@@ -156,13 +154,6 @@ def test_labels_are_moved_apart_no_further_than_needed() -> None:
     assert spread([0.3, 0.31, 0.4, 0.9], 0.1) == pytest.approx([0.2367, 0.3367, 0.4367, 0.9], abs=1e-3)
     assert spread([], 0.1) == []
     assert all(second - first >= 0.1 - 1e-9 for first, second in pairwise(spread([0.1, 0.15, 0.16, 0.3, 0.31], 0.1)))
-
-
-def test_figures_for_people() -> None:
-    assert [format_count(count) for count in (0, 500, 100_000, 1.5e6, 1.5e8)] == [
-        "0", "500", "100,000", "1.5 M", "150 M",
-    ]  # fmt: skip
-    assert [format_figure(value) for value in (2.345, 72.014, 987.65, 30_211.4)] == ["2.35", "72.0", "987.6", "30,211"]
 
 
 def test_usages_have_a_colour_each_and_a_legend() -> None:

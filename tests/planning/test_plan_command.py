@@ -40,24 +40,6 @@ def test_a_plan_of_a_start_from_another_model(empty_folder: Path, monkeypatch: p
     assert "word2vec" not in plan["stages"]
 
 
-def test_a_plan_warns_of_a_corpus_without_chinese() -> None:
-    Path("english.txt").write_text("The quick brown fox jumps. The brown fox is quick.\n", encoding="utf-8")
-    assert "contains no Chinese characters" in succeed("plan", "english.txt", *PLAN_FAST, *WIDTH).stderr
-
-
-def test_min_count_limits_the_rows() -> None:
-    Path("a.txt").write_text("".join(f"山{chr(0x4E00 + n)}。\n" for n in range(3000)), encoding="utf-8")
-    plan = elmo_zh("plan", "a.txt", *PLAN_FAST, *WIDTH, "--set", "vocab.min_count=3", "--json").result()
-    assert plan["figures"]["rows"] == 5
-
-
-def test_standard_input_and_options_of_reading() -> None:
-    text = "id\t文\n1\t山水。\n".encode("gb18030")
-    arguments = ("--format", "tsv", "--encoding", "gb18030", "--field", "文", *PLAN_FAST, *WIDTH, "--json")
-    arguments += ("--set", "vocab.min_count=1")
-    assert elmo_zh("plan", "-", *arguments, stdin=text).result()["figures"]["tokens"] == 3
-
-
 def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
     corpus = write_corpus()
     plan = elmo_zh("plan", corpus, "--run", "run", *FAST, *TINY, "--json").result()

@@ -26,14 +26,3 @@ def test_a_corpus_of_one_kind(name: str) -> None:
         assert plan["figures"][figure] == pytest.approx(truth["figures"][figure], rel=error), figure
     assert plan["coverage"] == pytest.approx(truth["coverage"], abs=0.012)
     assert plan["stages"]["segment"]["bytes"] == pytest.approx(truth["stages"]["segment"]["bytes"], rel=0.08)
-
-
-def test_a_small_folder_of_all_formats() -> None:
-    """18 files, among them the same text packed in two ways."""
-    pytest.importorskip("lxml")
-    pytest.importorskip("mwparserfromhell")
-    folder = Path(TEST_DATA or ".") / "data" / "formats"
-    found, truth = (plan_of(folder, megabytes=size)["figures"] for size in (2, 1000))
-    assert (found["documents"], found["characters"]) == (truth["documents"], truth["characters"])
-    for name in ("kept_characters", "sentences", "tokens"):
-        assert found[name] == pytest.approx(truth[name], rel=0.05), name

@@ -138,6 +138,16 @@ def test_remove_takes_files_folders_and_links_but_not_what_links_point_to(tmp_pa
     assert names(tmp_path) == ["a.parts.unfinished", "a.parts.unfinished/one", "kept", "kept/file"]
 
 
+def test_a_removed_folder_loses_its_name_on_disk_before_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_folder(tmp_path / "a", one="1")
+    left: list[list[str]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: left.append(names(tmp_path)))
+    remove(tmp_path / "a")
+    assert left == [["a.unfinished", "a.unfinished/one"]]
+
+
 def test_json_is_readable_and_atomic(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     value = {"词": ["苹果", 2.5, None], "seconds": 7}

@@ -13,7 +13,7 @@ import pytest
 from contract.command_line import contents_alone
 from messages import Heard, message_of
 
-from elmo_zh.engine.engine import Engine, Shared, ThisProcess, worker_processes
+from elmo_zh.engine.engine import Engine, Shared, ThisProcess
 from elmo_zh.errors import ClusterError, CorpusError, OutputError
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.reporter import SilentReporter
@@ -114,20 +114,6 @@ class Stopped(Squares):
         raise KeyboardInterrupt
 
 
-def test_other_work_is_kept_unless_it_is_forced_or_cheap(job: Squares) -> None:
-    parts = stop(job, 2)
-    before = contents_alone(parts)
-    other = Squares(job.output, (11, 13))
-    told = message_of(OutputError, lambda: run(other))
-    assert str(parts) in told
-    assert "(numbers)" in told
-    assert contents_alone(parts) == before
-    assert run(other, force=True) == 24
-    job.output.unlink()
-    stop(Squares(job.output, name="cheap"), 2)
-    assert run(other) == 24
-
-
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_a_folder_that_is_not_ours_is_refused(job: Squares, kind: str) -> None:
     parts, kept = job.output.with_name("out.parts"), job.output.with_name("kept")
@@ -176,20 +162,6 @@ def test_every_byte_counts(tmp_path: Path) -> None:
     assert part.is_whole(check_digests=True)
     part.file("txt").unlink()
     assert not part.is_whole()
-
-
-@pytest.mark.parametrize("content", ["", "[]", "\n\n", "\xff", "[" * 100_000])
-def test_a_damaged_part_is_computed_again_with_one_warning(tmp_path: Path, content: str) -> None:
-    part = finished_part(tmp_path)
-    sound = contents_alone(part.folder)
-    part.record.write_bytes(content.encode("latin-1"))
-    reporter = Heard()
-    work = Work(tmp_path, reporter)
-    [again] = work.run(Step(name="squares", compute=square), [7])
-    assert again.value() == 7
-    assert contents_alone(part.folder) == sound
-    [warning] = reporter.warnings
-    assert str(tmp_path) in warning
 
 
 def test_any_json_value_comes_back(tmp_path: Path) -> None:
@@ -273,12 +245,6 @@ def test_parts_are_read_as_they_are_needed(tmp_path: Path) -> None:
 
 
 # Workers
-
-
-def test_processes_make_the_same(job: Squares) -> None:
-    with worker_processes(2) as engine:
-        assert run(job, engine=engine) == 17
-    assert job.output.read_text() == "4 9 25 49 "
 
 
 def test_a_part_that_is_not_seen_here(tmp_path: Path) -> None:

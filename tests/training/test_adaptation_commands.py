@@ -135,17 +135,6 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert f'init = "{base}"\n' in config
 
 
-def test_a_small_vocabulary_has_room_for_the_words_of_the_model_alone(segmented_run: Path, base: Path) -> None:
-    answer = elmo_zh("vocab", "--run", segmented_run, "--init", base, *settings("vocab.size=101"), "--json")
-    rows = answer.result()["rows"]
-    assert set(words_of(segmented_run)) == set(words_of(base))
-    (warning,) = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    advised = warning.rpartition("--set vocab.size=")[2]
-    answer = elmo_zh("vocab", "--run", segmented_run, *settings(f"vocab.size={advised}"), "--json")
-    assert answer.result()["rows"] == int(advised) > rows
-    assert "Warning" not in answer.stderr
-
-
 def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     segmented_run: Path, base: Path, tmp_path: Path
 ) -> None:
@@ -177,19 +166,6 @@ def test_vocab_typed_again_does_nothing_also_without_the_model(segmented_run: Pa
     assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
 
 
-def test_vocab_notices_another_content_of_the_model(segmented_run: Path, base: Path, encoded: Path) -> None:
-    elmo_zh("vocab", "--run", segmented_run, "--init", base)
-    path = base / "vocab.data"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("".join(f"{line}\n" for line in (*lines[:-1], "新词")), encoding="utf-8")
-    with changed_json(base / "bundle.json") as info:
-        info["digests"]["vocab.data"] = file_digest(path)
-    answer = elmo_zh("vocab", "--run", segmented_run, "--json")
-    assert answer.result()["skipped"] is False
-    assert "vocab runs again: the content of vocab.init has changed." in answer.stderr.splitlines()
-    assert "新词" in words_of(segmented_run)
-
-
 def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("<UNK>\n不在文中\n下雨\n妈妈\n", encoding="utf-8")
@@ -202,21 +178,6 @@ def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_pa
     changes = settings("model.cell_dim=13", "model.projection_dim=7", "train.num_negatives=2")
     for stage in ("word2vec", "encode", "train", "export"):
         assert elmo_zh(stage, "--run", segmented_run, *changes).status == 0
-
-
-def test_a_misspelt_model_in_a_setting_of_a_run_that_has_used_one(adapted_run: Path, base: Path, weather: Path) -> None:
-    """The run no longer needs the model that it has used, but it cannot have used another one that is missing."""
-    corpus = weather.parent / "weather.txt"
-    shutil.rmtree(base)
-    before = contents_alone(adapted_run)
-    for command in (["vocab"], ["train"], ["pipeline", corpus]):
-        for name in ("vocab", "train") if len(command) > 1 else command:
-            wrong = settings(f"{name}.init={base.with_name('mdoel')}")
-            told = elmo_zh(*command, "--run", adapted_run, *wrong).only_error()
-            assert told == elmo_zh("info", base.with_name("mdoel")).only_error()
-            assert contents_alone(adapted_run) == before
-    for name in ("vocab", "train"):
-        assert elmo_zh(name, "--run", adapted_run, "--json").result()["skipped"] is True
 
 
 def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None:
@@ -374,12 +335,6 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
     told = elmo_zh("train", "--run", run, "--init", run / "vocab.data").only_error(2)
     assert told.endswith(f"is a file. To start from word2vec vectors, use: --set word2vec.vectors={run}/vocab.data")
     assert contents_alone(run) == before
-
-
-def test_carried_state_of_one_of_the_two_is_a_warning(encoded_run: Path, base: Path) -> None:
-    changes = settings("train.carry_state=true")
-    answer = succeed("train", "--run", encoded_run, "--init", base, *changes)
-    assert f"Warning: {base} was trained with train.carry_state=false, unlike this run." in answer.stderr
 
 
 def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tmp_path: Path) -> None:

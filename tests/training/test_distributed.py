@@ -65,7 +65,6 @@ JOBS: dict[str, dict[str, Any]] = {
     "continued": {},
     "not a number": {"rank": 1, "what": "nan", "step": 8},
     "full disk": {"rank": 0, "what": "full disk", "step": 5},
-    "uneven": {"changes": ("train.batch_size=7",)},
     "killed": {"rank": 1, "what": "SIGKILL", "step": 17},
 }
 FIGURES = (
@@ -177,7 +176,7 @@ def together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[
 @pytest.fixture(scope="module")
 def more_together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
     """The other cases and mishaps."""
-    names = [*(name for name in CASES if name != PLAIN), "continued", "not a number", "full disk", "uneven"]
+    names = [*(name for name in CASES if name != PLAIN), "continued", "not a number", "full disk"]
     return train_as_two(names, untrained, tmp_path_factory.mktemp("more"))
 
 
@@ -262,17 +261,6 @@ def test_an_error_of_rank_0_ends_the_other_without_a_word(more_together: dict[st
     assert len(errors) == 1
     assert errors[0].startswith("Error: The disk is full")
     assert ended[1][1] == ""
-
-
-@pytest.mark.slow
-def test_streams_that_cannot_be_dealt_evenly(more_together: dict[str, tuple[Path, Ended]]) -> None:
-    run, ended = more_together["uneven"]
-    told = (
-        "Error: train.batch_size = 7 is not divisible by the number of processes (2). Start a different number of"
-        " processes, or start a new run with --set train.batch_size=8\n"
-    )
-    assert ended == [(1, told), (1, "")]
-    assert not (run / "stages" / "train.json").exists()
 
 
 def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh, metrics_lines, succeed
+from contract.command_line import SampleRun, elmo_zh, metrics_lines
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.scoring import exact as scoring
@@ -30,13 +30,6 @@ def test_the_heldout_text_again_gives_the_figures_of_training(sample_run: Sample
         assert result[name] == pytest.approx(full[f"heldout_{name}"], rel=1e-6)
     lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
     assert result["num_predictions"] == sum(len(line.split(" ")) + 1 for line in lines)
-
-
-def test_figures_for_people(sample_run: SampleRun) -> None:
-    answer = succeed("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model)
-    assert answer.stdout.startswith("perplexity ")
-    for part in ("forward ", "backward ", " bits per character, ", " of the words unknown, ", " predictions\n"):
-        assert part in answer.stdout
 
 
 def test_the_size_of_batches_and_windows_does_not_matter(
@@ -70,16 +63,3 @@ def test_a_file_without_a_sentence(sample_run: SampleRun, tmp_path: Path) -> Non
     path.write_text("\n\n  \n", encoding="utf-8")
     told = elmo_zh("evaluate", path, "--segmented", "--model", sample_run.model, "--json").only_error()
     assert told == f"{path}: there is no sentence to score. Give a file with text."
-
-
-def test_a_table_is_scored_like_its_text(sample_run: SampleRun, empty_folder: Path) -> None:
-    Path("a.csv").write_bytes('id,text\n1,"我喜欢吃苹果。\n春天来了！"\n2,\n3,山上的花开了\n'.encode("gb18030"))
-    Path("a.txt").write_text("我喜欢吃苹果。 春天来了！\n\n山上的花开了\n", encoding="utf-8")
-    answer = elmo_zh("evaluate", "a.csv", "--model", sample_run.model, "--json")
-    assert answer.result() == elmo_zh("evaluate", "a.txt", "--model", sample_run.model, "--json").result()
-    model, reading = answer.stderr.splitlines()
-    assert model.startswith(f"Model: {sample_run.model}, trained on ")
-    assert reading == "Reading a.csv: CSV, GB18030, column 2 (text)"
-    typed = ("evaluate", "-", "--input-format", "csv", "--model", sample_run.model, "--json")
-    from_stdin = elmo_zh(*typed, stdin=Path("a.csv").read_bytes())
-    assert from_stdin.result() == answer.result()

@@ -1,13 +1,10 @@
 """Every exported bundle has a model card, which says what the run's records say."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh, record_of, succeed
-
-from elmo_zh.run.files import sealed, write_json
 
 HEADER = "---\nlanguage: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
 
@@ -46,17 +43,3 @@ def test_text_in_another_encoding_is_refused_and_the_old_bundle_stays(run: Path)
     expected = f"Error: {run / 'about.md'} is not UTF-8. Save it as UTF-8, and export again."
     assert answer.stderr.splitlines()[-1] == expected
     assert (run / "model" / "bundle.json").read_bytes() == before
-
-
-def test_fifty_sources_are_named_and_the_others_counted(run: Path) -> None:
-    path = run / "stages" / "segment.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    found, given = next(iter(record["sources"].values())), next(iter(record["inputs"].values()))
-    record["sources"] = {f"{number:03}|`x`.txt": {**found, "kept_characters": 7} for number in range(60)}
-    record["inputs"] = dict.fromkeys(record["sources"], given)
-    write_json(path, sealed(record))
-    assert elmo_zh("export", "--run", run, "--output", "copy").status == 0
-    card = Path("copy/model_card.md").read_text(encoding="utf-8")
-    assert card.count("`x`.txt") == 50
-    assert "| 10 more | 70 |" in card
-    assert r"| ``049\|`x`.txt`` | 7 |" in card

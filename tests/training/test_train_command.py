@@ -96,16 +96,6 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     ) in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr.splitlines()
 
 
-def test_settings_that_cannot_change_the_result_are_no_change(run: Path, sample_run: SampleRun) -> None:
-    changes = (
-        "train.evaluate_every_tokens=1000", "train.evaluate_sample_tokens=100", "train.checkpoint_every_tokens=1000",
-        "train.log_every_steps=7", "train.num_threads=2", "train.device=auto", "text.num_workers=2",
-        "embed.batch_tokens=100",
-    )  # fmt: skip
-    answer = succeed("pipeline", sample_run.corpus, "--run", run, *settings(*changes))
-    assert answer.stderr.count("nothing has changed, skipped.") == 6
-
-
 OTHER_TEXT = "今天没有下雨。我们去看海。\n" * 11
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.command_line import Answer, contents_alone, elmo_zh, record_of, settings, succeed
+from contract.command_line import Answer, record_of, settings, succeed
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.sources import Sources
 from elmo_zh.text.normalise import build_normaliser
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -73,20 +72,3 @@ def test_everything_switched_on_accounts_for_every_character() -> None:
     Path("run/corpus_report.md").unlink()
     assert "nothing has changed, skipped" in segment(*changes).stderr
     assert "segment runs again: text.min_han_share 0.3 -> 0.0." in segment(*changes, "min_han_share=0").stderr
-
-
-def test_the_number_of_workers_changes_neither_text_nor_record_nor_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sources, "total_bytes", lambda self: 10**9)
-    Path("b.txt").write_text(
-        "\n".join(f"{line}{number % 89}" for number in range(997) for line in DIRTY), encoding="utf-8"
-    )
-    made = []
-    for workers in ("1", "2"):
-        changes = settings(f"text.num_workers={workers}", "text.shard_bytes=65536", "text.heldout_share=0.1")
-        assert elmo_zh("segment", "b.txt", "--run", workers, *FAST, *changes).status == 0
-        kept = {name: record(workers)[name] for name in ("counts", "changed", "dropped", "noticed", "sources")}
-        report = Path(workers, "corpus_report.md").read_text(encoding="utf-8")
-        made.append((kept, report, contents_alone(Path(workers, "segmented"))))
-    assert made[0] == made[1]
-    assert "### duplicate lines" in made[0][1].splitlines()
-    assert made[0][2]["heldout-00000.txt"]

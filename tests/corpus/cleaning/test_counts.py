@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.line_counts import (
-    LONGEST_EXAMPLE,
     FoundLines,
     LedgerEntry,
     LineCounts,
     StepCounts,
     around_change,
-    shortened,
     visible,
 )
 from elmo_zh.segmenting.shard_task import CorpusPreparation
@@ -63,21 +61,6 @@ def test_by_hand() -> None:
     ]
 
 
-def test_a_ledger_that_lacks_a_step_is_noticed() -> None:
-    counts = LineCounts()
-    counts.change("remove_markup", "<b>今", "今")
-    counts.keep("<b>今", 1)
-    with pytest.raises(AssertionError, match="every change belongs to one of the steps"):
-        list(counts.ledger(["unicode_form"]))
-
-
-def test_examples_are_the_first_five() -> None:
-    counts = counts_of([f"{number}\u200b好" for number in range(7)] + ["x" * number for number in range(7)])
-    assert counts.steps["remove_control"].examples == [(f"{n}\\u200b好", f"{n}好") for n in range(5)]
-    assert counts.dropped["lines with too little Chinese"].examples == ["x" * number for number in range(1, 6)]
-    assert counts.steps["remove_control"].lines == 7
-
-
 @settings(deadline=None, max_examples=53)
 @given(LINES, st.lists(st.integers(0, 23), max_size=5))
 def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) -> None:
@@ -118,11 +101,6 @@ def test_what_is_shown_can_be_seen_and_read_back(text: str) -> None:
     assert shown.isprintable()
     shown.encode("utf-8")
     assert ast.literal_eval('"' + shown.replace('"', r"\"") + '"') == text
-
-
-def test_long_texts_are_cut() -> None:
-    assert shortened("好" * LONGEST_EXAMPLE) == "好" * LONGEST_EXAMPLE
-    assert shortened("好" * (LONGEST_EXAMPLE + 1)) == "好" * (LONGEST_EXAMPLE - 1) + "…"
 
 
 def test_the_change_is_within_the_example() -> None:

@@ -2,19 +2,15 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus.readers.reading import documents_of
-from messages import Heard, message_of
+from messages import message_of
 
-from elmo_zh.config import TextConfig
-from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.readers.columns import known_field
 from elmo_zh.corpus.readers.json_values import read_json
 from elmo_zh.corpus.readers.record_texts import CSV, JSON_LINES
-from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -97,16 +93,3 @@ def test_the_tally_survives_a_record() -> None:
     documents_of(CSV.read, f"text,title\n{LONG},公园\n", tally)
     assert Tally.restored(json.loads(json.dumps(tally.described()))).other_fields == tally.other_fields
     assert "other_fields" not in Tally().described()
-
-
-def test_a_reader_of_lines_warns_if_most_records_lack_the_field(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(json_lines([{"text": LONG}] + [{"note": "甲"}] * 2))
-    messages = Heard()
-    [source] = find_sources([str(path)]).sources
-    assert list(input_text(source, TextConfig()).lines(messages)) == [LONG, "", ""]
-    assert messages.notes[1:] == [
-        "Fields with Chinese text that were not read: note. To choose the fields to read: --field NAME"
-    ]
-    (told,) = messages.warnings
-    assert told.startswith(f"{source.name}: records without the chosen field become empty lines (2 of 3). Choose ")

@@ -41,10 +41,6 @@ def test_paths_and_lists(field: str, expected: list[list[str]]) -> None:
     assert documents_of(JSON_LINES.read, text, field=field) == expected
 
 
-def test_bare_texts() -> None:
-    assert documents_of(JSON_LINES.read, lines("一", "二")) == [["一"], ["二"]]
-
-
 def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
     tally = Tally()
     text = lines("裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]})

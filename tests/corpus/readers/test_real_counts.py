@@ -109,26 +109,6 @@ def test_chinese_of_markdown_outside_code_and_tables(path: Path) -> None:
     assert kept == re.sub(r"[^\u4e00-\u9fff]", "", source)
 
 
-ALL_FILES = [path for path in sorted(FORMATS.rglob("*")) if path.is_file() and "index" not in path.name]
-
-
-@pytest.mark.parametrize("path", [*ALL_FILES, RAW / "classical.txt.xz"], ids=lambda path: path.name)
-def test_what_was_read_is_what_was_kept_and_what_was_dropped(tmp_path: Path, path: Path) -> None:
-    """The characters that the readers give are those that the stage kept or dropped for a reason, and no others."""
-    alone = Tally()
-    given = sum(len(line) for line in read(path, alone, PassedOver()))
-    config = TextConfig(segmenter="character", num_workers=1)
-    done = segment_corpus(find_sources([str(path)]), tmp_path / "segmented", config, None, SilentReporter())
-    (tally,) = done.tallies
-    by_stage = {reason: tally.dropped[reason] - alone.dropped[reason] for reason in tally.dropped}
-    assert all(by_stage[reason] == 0 for reason in alone.dropped)
-    assert tally.kept_characters + sum(by_stage.values()) == given
-    assert tally.characters == given + sum(alone.dropped.values())
-    written = "".join(part.read_text("utf-8") for part in (tmp_path / "segmented").glob("*.txt"))
-    assert written
-    assert not re.search("[\ufffd\ufdd0\ufdd1]", written)
-
-
 def articles() -> list[str]:
     pages = re.findall(r"<page>.*?</page>", bz2.decompress(DUMP.read_bytes()).decode(), re.DOTALL)
     own = [page for page in pages if "<ns>0</ns>" in page and "<redirect " not in page]
