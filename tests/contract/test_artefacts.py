@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import shlex
-import sys
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +15,6 @@ from contract.command_line import (
     STEP_TOKENS,
     SampleRun,
     checkpoint_steps,
-    elmo_zh,
     metrics_lines,
     training_lines,
 )
@@ -53,16 +50,6 @@ def test_every_artefact_is_there_and_nothing_unfinished(sample_run: SampleRun) -
     assert not [path for path in sample_run.folder.rglob("*") if "unfinished" in path.name]
     assert (sample_run.path.parent / "latest").readlink() == Path(sample_run.path.name)
     assert not sample_run.model.is_symlink()
-
-
-def test_the_lines_to_type_next_work_as_they_are_printed(sample_run: SampleRun) -> None:
-    """Also where a name needs quotes."""
-    run = Path("runs", "新闻 1")
-    first, explore, _, embed = sample_run.answer.stdout.splitlines()
-    assert first.startswith(f"The model is in {run / 'model'}.")
-    program = [sys.executable, "-m", "elmo_zh"]
-    assert shlex.split(explore) == [*program, "explore", str(run)]
-    assert shlex.split(embed) == [*program, "embed", "file.txt", "--model", str(run / "model")]
 
 
 def test_settings_are_kept_in_full(sample_run: SampleRun) -> None:
@@ -149,9 +136,3 @@ def test_the_bundle_says_what_it_is(sample_run: SampleRun) -> None:
     figures = next(line for line in metrics_lines(sample_run.path) if line.get("heldout_set") == "full")
     for name in ("perplexity", "bits_per_character", "oov_rate"):
         assert training["heldout"][name] == figures[f"heldout_{name}"]
-
-
-def test_print_config_of_a_run_is_its_own(sample_run: SampleRun) -> None:
-    kept = (sample_run.path / "config.toml").read_text(encoding="utf-8")
-    for command in set(STAGES) - {"segment"}:
-        assert elmo_zh(command, "--run", sample_run.path, "--print-config").stdout == kept

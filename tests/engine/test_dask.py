@@ -137,16 +137,6 @@ def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No Dask scheduler answers at nonsense://x (" in told
 
 
-def test_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SECONDS_FOR_A_WORKER", 0.5)
-    arguments = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with started(tmp_path, arguments, IMPORTED) as scheduler:
-        address = wait_for_address(tmp_path / "scheduler.log", scheduler)
-        told = message_of(ClusterError, lambda: dask_workers(address).__enter__())
-        assert told.endswith(f" at {address} has no workers. Start some with: dask worker {address} --nthreads 1")
-        assert scheduler.poll() is None
-
-
 def test_workers_that_always_die(two_workers: Cluster) -> None:
     """Here Dask gives up at the second, else at the fourth."""
     with dask_workers(two_workers.address) as engine:

@@ -21,7 +21,6 @@ from elmo_zh.run.record import (
     describe_changes,
     load_record,
     run_stage,
-    spell_segmenter,
 )
 from elmo_zh.run.stage_table import (
     ENCODE,
@@ -182,10 +181,6 @@ def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     with changed_json(path) as changed:
         changed["counts"]["seen"] = -1
     assert f"{path} is damaged (its digest does not match its content)." in message_of(RunError, shop.do)
-    # Some depth that can still be read is too deep to be written.
-    for depth in range(700, 1000, 7):
-        path.write_text(f'{{"format": 1, "digest": "", "a": {"[" * depth}{"]" * depth}}}', encoding="utf-8")
-        assert message_of(RunError, shop.do).startswith(f"{path} is damaged ("), depth
     # A record of an earlier version has no digest of its own.
     del record["digest"]
     path.write_text(json.dumps(record), encoding="utf-8")
@@ -239,7 +234,6 @@ def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipp
 # What has changed
 
 JIEBA = {"name": "jieba", "version": "0.42.1", "dictionary": "sha256:7197c3211d"}
-OTHER_JIEBA = {**JIEBA, "dictionary": "sha256:0123456789", "user_dictionary": "sha256:fedcba9876"}
 
 
 def changes(
@@ -259,46 +253,29 @@ def changes(
         (TRAIN, {"train.carry_state": False}, {"train.carry_state": True}, ["train.carry_state false -> true"]),
         # What a record leaves out has its default.
         (SEGMENT, {}, {"script": "simplified"}, ["text.script none -> simplified"]),
-        (SEGMENT, {"field": "review"}, {}, ["text.field review -> empty"]),
         (SEGMENT, {}, {"script": "none"}, []),
-        (ENCODE, {}, {"model.mode": "character"}, ["model.mode token -> character"]),
         (ENCODE, {"store_format": 1}, {"store_format": 2}, ["format of the id store 1 -> 2"]),
         (VOCAB, {"init": "sha256:1"}, {"init": "sha256:2"}, ["the content of vocab.init has changed"]),
-        (VOCAB, {}, {"words": "sha256:2"}, ["vocab.words is now set"]),
         (TRAIN, {"train.init": "sha256:1"}, {}, ["train.init is no longer set"]),
         (EXPORT, {"text": {"script": "none"}}, {"text": {"script": "both"}}, ["text.script none -> both"]),
         (TRAIN, {"model.tie_softmax": True, "model.highway_layers": 2}, {"model.tie_softmax": True}, []),
         (EXPORT, {"checkpoint": "best"}, {"checkpoint": "last"}, ["--checkpoint best -> last"]),
         (
             SEGMENT,
-            {"segmenter_version": JIEBA},
-            {"segmenter_version": {**JIEBA, "version": "0.43"}},
-            ["segmenter jieba 0.42.1 -> jieba 0.43"],
-        ),
-        (
-            SEGMENT,
-            {"segmenter_version": JIEBA},
-            {"segmenter_version": OTHER_JIEBA},
-            [
-                "segmenter jieba 0.42.1 with dictionary 7197c321, user dictionary none -> jieba 0.42.1 with dictionary"
-                " 01234567, user dictionary fedcba98"
-            ],
-        ),
-        (
-            SEGMENT,
             {"segmenter": "jieba", "segmenter_version": JIEBA},
             {"segmenter": "character", "segmenter_version": {"name": "character", "version": "1"}},
             ["text.segmenter jieba -> character"],
+        ),
+        (
+            SEGMENT,
+            {"segmenter_version": JIEBA},
+            {"segmenter_version": {**JIEBA, "version": "0.43"}},
+            ["segmenter jieba 0.42.1 -> jieba 0.43"],
         ),
     ],
 )
 def test_settings(stage: Stage, before: Mapping[str, Any], now: Mapping[str, Any], expected: list[str]) -> None:
     assert changes(stage, before, now) == expected
-
-
-def test_segmenters() -> None:
-    assert spell_segmenter(JIEBA) == "jieba 0.42.1"
-    assert spell_segmenter(None) == "unknown"
 
 
 @pytest.mark.parametrize(

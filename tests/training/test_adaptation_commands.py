@@ -151,21 +151,6 @@ def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
     assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
 
 
-def test_vocab_typed_again_does_nothing_also_without_the_model(segmented_run: Path, base: Path, tmp_path: Path) -> None:
-    arguments = ("vocab", "--run", segmented_run, "--json")
-    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
-    before = contents_alone(segmented_run)
-    base.rename(tmp_path / "elsewhere")
-    assert elmo_zh(*arguments).result()["skipped"] is True
-    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is True
-    assert contents_alone(segmented_run) == before
-    assert elmo_zh(*arguments, "--init", tmp_path / "elsewhere").result()["skipped"] is True
-    (tmp_path / "elsewhere").rename(base)
-    # What counts is the content.
-    (segmented_run / "vocab.data").unlink()
-    assert elmo_zh(*arguments, "--init", base).result()["skipped"] is False
-
-
 def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("<UNK>\n不在文中\n下雨\n妈妈\n", encoding="utf-8")

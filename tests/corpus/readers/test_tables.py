@@ -59,24 +59,13 @@ def test_the_column_of_chinese_text_without_a_header() -> None:
     assert tally.read_field == "column 1, no header"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "编号,评分,评论内容\n1,5,房间很干净，下次还会来。\n2,3,一般。\n3,4,早饭不错，前台也热情。\n",
-            "column 3 (评论内容)",
-        ),
-        (
-            "编号,评分,说的话\n1,4.5,房间很干净，下次还会来。\n2,3,一般。\n3,4,早饭不错，前台也热情。\n",
-            "column 3 (说的话)",
-        ),
-    ],
-)
-def test_a_header_in_chinese_is_no_text(text: str, expected: str) -> None:
+@pytest.mark.parametrize(("name", "rate"), [("评论内容", "5"), ("说的话", "4.5")])
+def test_a_header_in_chinese_is_no_text(name: str, rate: str) -> None:
     """It is known by its name, or by numbers below another name."""
     tally = Tally()
-    assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般。"], ["早饭不错，前台也热情。"]]
-    assert tally.read_field == expected
+    text = f"编号,评分,{name}\n1,{rate},房间很干净，下次还会来。\n2,3,一般。\n"
+    assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般。"]]
+    assert tally.read_field == f"column 3 ({name})"
 
 
 def test_rows_that_are_too_short_are_counted() -> None:
@@ -92,11 +81,9 @@ def test_blank_lines_alone_hold_no_text(read: Callable[..., Iterator[Any]], text
 
 
 def test_columns_that_cannot_be_told_apart() -> None:
-    text = "sentence1,sentence2\n今天下雨,明天刮风\n"
-    assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
-        "a.txt: cannot tell which column holds the text: sentence1, sentence2."
-        " Choose one or more, by name: --field NAME, or by number, counting from 1: --field 1"
-    )
+    told = message_of(CorpusError, lambda: documents_of(CSV.read, "sentence1,sentence2\n今天下雨,明天刮风\n"))
+    assert "sentence1, sentence2" in told
+    assert "--field NAME" in told
 
 
 @pytest.mark.parametrize("field", ["body", "3", "0"])
@@ -116,10 +103,9 @@ def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("cell", ['"香', '"香""'])
 def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
     text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
-    assert message_of(CorpusError, lambda: documents_of(CSV.read, text)) == (
-        "a.txt is not CSV (the file ends inside a quoted cell); perhaps a quote is not closed. Correct the file"
-        " or, if the columns are separated by tabs, add --input-format tsv, which treats quotes as ordinary characters."
-    )
+    told = message_of(CorpusError, lambda: documents_of(CSV.read, text))
+    assert "ends inside a quoted cell" in told
+    assert "--input-format tsv" in told
 
 
 def test_a_first_row_without_the_column_of_text_is_no_header() -> None:
