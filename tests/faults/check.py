@@ -19,14 +19,8 @@ TIMES = (
     "memory", "vectors_seconds",
 )  # fmt: skip
 TIMED_FILES = (
-    "metrics.jsonl",
-    "history.json",
-    "model_card.md",
-    "state.json",
-    "task.json",
-    "comparison.json",
-    "comparison.md",
-)
+    "metrics.jsonl", "history.json", "model_card.md", "state.json", "task.json", "comparison.json", "comparison.md",
+)  # fmt: skip
 _TIMED = re.compile(rb"(?m)^\| (time|date) \|.*$|\d+\.\d+ minutes|(?<=\| )\d+\.\d\d \|$")
 # Names that say of themselves that they are not finished.
 UNFINISHED = re.compile(r"\.(unfinished|parts|lock)(/|$)|(^|/)\.lock$")

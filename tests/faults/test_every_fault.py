@@ -1,7 +1,6 @@
 """Every command survives every fault: run again it ends with the same bytes, or says in one line what is damaged."""
 
 import random
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
