@@ -160,21 +160,6 @@ def _write_documents(text: Path, files: Files, num_sentences: int) -> int:
     return len(bounds) - 1
 
 
-@dataclass(frozen=True)
-class _Renumber:
-    num_rows: int  # Number of vocabulary rows; ids below it do not change
-
-    def __call__(self, shard: tuple[Path, NDArray[np.uint32]], files: Files) -> None:
-        """Replace the provisional ids in a shard's file with the final ones, given in the order of their words."""
-        path, numbers = shard
-        with files.file("ids") as unfinished, unfinished.open("wb") as output, path.open("rb") as local:
-            while content := local.read(4 * _CHUNK_IDS):
-                ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()
-                is_other = ids >= self.num_rows
-                ids[is_other] = numbers[ids[is_other] - self.num_rows]
-                output.write(ids.tobytes())
-
-
 class EncodedText(NamedTuple):
     """The total counts of an id store, and its words."""
 
@@ -231,27 +216,26 @@ class EncodeJob:
         )
         step = Step(name="encode", compute=encode, unit="tokens", size=itemgetter("tokens"))
         parts = list(work.run(step, self._shards))
-        renumbered = _renumber(lexicon, parts, work) if reads_characters else parts
         description = {"id_dtype": encode.id_dtype, "vocabulary_digest": encode.vocabulary_digest}
-        return EncodedText(self._assemble(path, parts, renumbered, lexicon, description), lexicon)
+        return EncodedText(self._assemble(path, parts, lexicon, description), lexicon)
 
     def _assemble(
-        self,
-        folder: Path,
-        parts: Sequence[FinishedPart],
-        renumbered: Sequence[FinishedPart],
-        lexicon: Lexicon,
-        description: Mapping[str, Any],
+        self, folder: Path, parts: Sequence[FinishedPart], lexicon: Lexicon, description: Mapping[str, Any]
     ) -> dict[str, int]:
         """Move finished shards into the store and write its description; return the total counts."""
         folder.mkdir()
         counts: dict[str, int] = {}
         shards: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-        for (kind, _), part, with_ids in zip(self._shards, parts, renumbered, strict=True):
+        other_ids: dict[str, int] = {}
+        for (kind, _), part in zip(self._shards, parts, strict=True):
             name = shard_name(kind, len(shards[kind]))
             for suffix in ARRAYS[kind]:
-                link_or_copy((with_ids if suffix == "ids" else part).file(suffix), folder / f"{name}.{suffix}")
+                if suffix == "ids" and lexicon.num_slots is not None:
+                    _renumber(part, folder / f"{name}.ids", len(lexicon.vocabulary), other_ids)
+                else:
+                    link_or_copy(part.file(suffix), folder / f"{name}.{suffix}")
             shards[kind].append(part.value())
+        lexicon.other_words.extend(other_ids)
         for kind in KINDS:
             for item in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
                 counts[f"{kind}_{item}"] = sum(shard[item] for shard in shards[kind])
@@ -264,22 +248,14 @@ class EncodeJob:
         return counts
 
 
-def _renumber(lexicon: Lexicon, parts: Sequence[FinishedPart], work: Work) -> list[FinishedPart]:
-    """Give words outside the vocabulary ids that are the same in all shards, in order of first occurrence."""
-    num_rows = len(lexicon.vocabulary)
-    ids: dict[str, int] = {}
-
-    def iter_shards() -> Iterator[tuple[Path, NDArray[np.uint32]]]:
-        for part in parts:
-            numbers = [ids.setdefault(word, num_rows + len(ids)) for word in _iter_words(part.file("words"))]
-            yield part.file("local"), np.array(numbers, np.uint32)
-
-    step = Step(name="number words", compute=_Renumber(num_rows), total=len(parts))
-    renumbered = list(work.run(step, iter_shards()))
-    lexicon.other_words.extend(ids)
-    return renumbered
-
-
-def _iter_words(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        yield from (line.removesuffix("\n") for line in file)
+def _renumber(part: FinishedPart, path: Path, num_rows: int, other_ids: dict[str, int]) -> None:
+    """Write a shard's ids; words outside the vocabulary get ids in order of first occurrence in all shards."""
+    with part.file("words").open(encoding="utf-8", newline="\n") as file:
+        words = (line.removesuffix("\n") for line in file)
+        numbers = np.array([other_ids.setdefault(word, num_rows + len(other_ids)) for word in words], np.uint32)
+    with path.open("wb") as output, part.file("local").open("rb") as local:
+        while content := local.read(4 * _CHUNK_IDS):
+            ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()
+            is_other = ids >= num_rows
+            ids[is_other] = numbers[ids[is_other] - num_rows]
+            output.write(ids.tobytes())

@@ -1,8 +1,7 @@
 """First step of the segment stage: divide the corpus into tasks of roughly equal size, which write text shards."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
@@ -10,7 +9,6 @@ from elmo_zh.corpus.names import ARCHIVE_SUFFIXES
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
 from elmo_zh.corpus.ranges import ByteRange, read_range, split_source
 from elmo_zh.corpus.read_source import read_source
-from elmo_zh.corpus.readers.formats import Documents
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -69,28 +67,26 @@ def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, wor
     step = Step(name="split", compute=_Split(config, shard_bytes), unit="files", total=len(large))
     parts = zip(large, work.run(step, large), strict=True)
     ranges = {numbered.number: list(map(ByteRange.restored, part.value())) for numbered, part in parts}
-    for is_split, consecutive in groupby(sources, lambda numbered: bool(ranges.get(numbered.number))):
-        if is_split:
-            for numbered in consecutive:
-                for byte_range in ranges[numbered.number]:
-                    yield ExtractTask(sources=(numbered,), byte_range=byte_range)
-        else:
-            for together in _join_small(consecutive, shard_bytes):
-                yield ExtractTask(sources=tuple(together))
-
-
-def _join_small(sources: Iterable[NumberedSource], task_bytes: int) -> Iterator[list[NumberedSource]]:
     together: list[NumberedSource] = []
     num_bytes = 0
-    for each in sources:
-        together.append(each)
-        is_packed = each.source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
-        num_bytes += each.stamp.num_bytes * (_EXPANSION if is_packed else 1)
-        if num_bytes >= task_bytes:
-            yield together
+    for numbered in sources:
+        ranges_of_source = ranges.get(numbered.number)
+        if not ranges_of_source:
+            together.append(numbered)
+            num_bytes += _num_text_bytes(numbered)
+        if together and (ranges_of_source or num_bytes >= shard_bytes):
+            yield ExtractTask(sources=tuple(together))
             together, num_bytes = [], 0
+        for byte_range in ranges_of_source or ():
+            yield ExtractTask(sources=(numbered,), byte_range=byte_range)
     if together:
-        yield together
+        yield ExtractTask(sources=tuple(together))
+
+
+def _num_text_bytes(numbered: NumberedSource) -> int:
+    """Return about how many bytes a source has when unpacked."""
+    is_packed = numbered.source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
+    return numbered.stamp.num_bytes * (_EXPANSION if is_packed else 1)
 
 
 @dataclass(frozen=True)
@@ -105,32 +101,28 @@ class Extract:
         """Return the sizes of the shards, the number of bytes read, and a tally of each source."""
         tallies = {numbered.number: Tally() for numbered in task.sources}
         passed_over = PassedOver()
-        with TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), self.rule) as writer:
-            for numbered in task.sources:
-                source, tally = numbered.source, tallies[numbered.number]
-                numbered.stamp.require(source)
-                if task.byte_range:
-                    documents = read_range(source, task.byte_range, self.config, tally, passed_over)
-                else:
-                    documents = read_source(source, self.config, tally, passed_over)
-                try:
-                    _write_lines(documents, numbered.number, tally, task, writer)
-                except UnsuitableError as error:
-                    # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
-                    raise CorpusError(*error.messages) from None
-                numbered.stamp.require(source)
+        writer = TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), self.rule)
+        for numbered in task.sources:
+            source, tally = numbered.source, tallies[numbered.number]
+            numbered.stamp.require(source)
+            if task.byte_range:
+                documents = read_range(source, task.byte_range, self.config, tally, passed_over)
+            else:
+                documents = read_source(source, self.config, tally, passed_over)
+            try:
+                for document in documents:
+                    # Only the range in which a document starts counts it.
+                    writer.start_document(numbered.number, continues=not tally.documents)
+                    for line in document:
+                        writer.write(line)
+            except UnsuitableError as error:
+                # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
+                raise CorpusError(*error.messages) from None
+            numbered.stamp.require(source)
+        writer.finish()
         return {
             "bytes": task.num_bytes,
             "shard_sizes": writer.sizes,
             "tallies": {number: tally.described() for number, tally in tallies.items()},
             "passed_over": passed_over.described(),
         }
-
-
-def _write_lines(documents: Documents, source: int, tally: Tally, task: ExtractTask, writer: TextShardWriter) -> None:
-    for document in documents:
-        # Only the range in which a document starts counts it; a document that is not counted began in an earlier range.
-        continues = task.byte_range is not None and not tally.documents
-        writer.start_document(source, continues=continues)
-        for line in document:
-            writer.write(line)

@@ -26,14 +26,14 @@ from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.job import FinishedPart, Json, Step, Work, run_job
+from elmo_zh.run.job import FinishedPart, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.duplicates import find_repeated, key_rule
 from elmo_zh.segmenting.extract import Extract, NumberedSource, cut
 from elmo_zh.segmenting.heldout import choose_texts, divide_shard, iter_signatures, load_lowest_texts
 from elmo_zh.segmenting.near_copies import find_near_copies
 from elmo_zh.segmenting.shard_task import SegmentShards
-from elmo_zh.segmenting.text_shards import TextShard, text_shard_name
+from elmo_zh.segmenting.text_shards import TextShard, shard_name
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
@@ -153,9 +153,10 @@ class SegmentJob:
         for part in work.run(step, tasks):
             extracted = part.value()
             for number, num_bytes in enumerate(extracted["shard_sizes"]):
-                shards.append(TextShard(part.file(text_shard_name(number)), num_bytes))
+                shards.append(TextShard(part.file(shard_name(number)), num_bytes))
             result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
-            _extend_tallies(result, extracted)
+            for source, tally in extracted["tallies"].items():
+                result.tallies[int(source)].extend(Tally.restored(tally))
         return shards
 
     def _segment_shards(self, work: Work, shards: list[TextShard], result: SegmentedCorpus) -> list[FinishedPart]:
@@ -167,8 +168,10 @@ class SegmentJob:
         for shard, part in zip(shards, work.run(step, enumerate(shards)), strict=True):
             shard.remove_text()
             counts = part.value()
-            _extend_tallies(result, counts)
-            result.lines.merge(LineCounts.from_record(counts["lines"]))
+            for source, record in counts["sources"].items():
+                lines = LineCounts.from_record(record)
+                result.tallies[int(source)].take(lines)
+                result.lines.merge(lines)
             result.counts.han_characters += counts["han_characters"]
             parts.append(part)
         _add_up(result)
@@ -206,11 +209,6 @@ class SegmentJob:
         counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
         counts.near_copies_trained = sum(key < highest for key in near_copies.difference(chosen.tolist()))
         return chosen
-
-
-def _extend_tallies(result: SegmentedCorpus, counts: Json) -> None:
-    for source, tally in counts["tallies"].items():
-        result.tallies[int(source)].extend(Tally.restored(tally))
 
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:

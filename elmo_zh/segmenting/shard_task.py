@@ -1,16 +1,14 @@
 """Third step of the segment stage: clean and segment the lines of a text shard, and index its paragraphs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
-from elmo_zh.corpus.tally import Tally
 from elmo_zh.run.job import Files, Json
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import index_rows
@@ -53,15 +51,6 @@ class CorpusPreparation:
         return sentences
 
 
-@dataclass(kw_only=True)
-class _ShardCounts:
-    """Counts of lines kept and dropped in a text shard, in total and for each of its sources."""
-
-    lines: LineCounts = field(default_factory=LineCounts)
-    han_characters: int = 0
-    tallies: dict[int, Tally] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class SegmentShards:
     """Segments text shards, which are numbered over the whole corpus, from 0."""
@@ -78,7 +67,7 @@ class SegmentShards:
     def __call__(self, numbered: tuple[int, TextShard], files: Files) -> Json:
         """Write a shard's paragraphs and their index; return its counts."""
         number, shard = numbered
-        counts = _ShardCounts()
+        counts: dict[int, LineCounts] = {}
         paragraphs = self._iter_paragraphs(number, shard, counts)
         with (
             files.file("txt") as unfinished,
@@ -89,36 +78,25 @@ class SegmentShards:
             while some := list(islice(paragraphs, _PARAGRAPHS)):
                 file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
                 index.write(index_rows(some).tobytes())
+        lines = shard.iter_lines()
         return {
             "bytes": shard.num_bytes,
-            "lines": counts.lines.as_record(),
-            "tallies": {source: tally.described() for source, tally in counts.tallies.items()},
-            "han_characters": counts.han_characters,
+            "sources": {source: lines_of_source.as_record() for source, lines_of_source in counts.items()},
+            "han_characters": sum(map(count_han, iter(lambda: list(islice(lines, _HAN_LINES)), []))),
         }
 
     def _iter_paragraphs(
-        self, number: int, shard: TextShard, counts: _ShardCounts
+        self, number: int, shard: TextShard, counts: dict[int, LineCounts]
     ) -> Iterator[tuple[list[str], int, bool]]:
         """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
         left_out = self.repeated.in_shard(number) if self.repeated else {}
-        numbered = enumerate(_iter_lines(shard, counts))
-        for source, runs in groupby(shard.load_runs().tolist(), key=itemgetter(0)):
-            lines = LineCounts()
-            for _, num_lines, starts_document in runs:
-                is_first = bool(starts_document)
-                for line_number, line in islice(numbered, num_lines):
-                    if (reason := left_out.get(line_number)) is not None:
-                        lines.drop(REASONS[reason], line)
-                    elif segmented := self.preparation.sentences(line, lines):
-                        yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
-                        is_first = False
-            counts.tallies.setdefault(source, Tally()).take(lines)
-            counts.lines.merge(lines)
-
-
-def _iter_lines(shard: TextShard, counts: _ShardCounts) -> Iterator[str]:
-    """Yield the lines of a shard, and count their Chinese characters."""
-    lines = shard.iter_lines()
-    while some := list(islice(lines, _HAN_LINES)):
-        counts.han_characters += count_han(some)
-        yield from some
+        numbered = enumerate(shard.iter_lines())
+        for source, num_lines, starts_document in shard.load_runs().tolist():
+            lines = counts.setdefault(source, LineCounts())
+            is_first = bool(starts_document)
+            for line_number, line in islice(numbered, num_lines):
+                if (reason := left_out.get(line_number)) is not None:
+                    lines.drop(REASONS[reason], line)
+                elif segmented := self.preparation.sentences(line, lines):
+                    yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
+                    is_first = False

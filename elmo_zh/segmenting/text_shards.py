@@ -9,20 +9,19 @@ little-endian.
 import hashlib
 from array import array
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.run.arrays import read_numbers, write_numbers
+from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.job import Files
 
 KEYS = np.dtype([("key", "<u8"), ("line", "<u4")])
-# Lines are collected and written this many bytes at a time.
-_CHUNK_BYTES = 2**18
+# Whether a shard is full is looked at after so many bytes.
+_MEASURED_BYTES = 2**18
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class KeyRule:
 
 
 class TextShardWriter:
-    """Writes lines to text shards of about `shard_bytes`, numbered from 0; leaving the block finishes the last one.
+    """Writes lines to text shards of about `shard_bytes`, numbered from 0; `finish` writes the last one.
 
     Attributes:
         sizes: Bytes of text in each finished shard.
@@ -85,23 +84,11 @@ class TextShardWriter:
         self._files, self._shard_bytes, self._rule = files, shard_bytes, rule
         self.sizes: list[int] = []
         self._source = 0
-        self._open = ExitStack()
         self._start_shard()
 
-    def __enter__(self) -> "TextShardWriter":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if kind is None:
-            self._write_lines()
-            if self._num_lines:
-                self._finish_shard()
-        self._open.__exit__(kind, error, trace)
-
     def _start_shard(self) -> None:
-        self._file: BinaryIO | None = None
-        self._lines: list[bytes] = []
-        self._collected_bytes = self._written_bytes = self._num_lines = 0
+        self._text = bytearray()
+        self._measured_bytes = self._num_lines = 0
         self._runs = array("I")
         self._keys, self._numbers = array("Q"), array("I")
 
@@ -118,48 +105,36 @@ class TextShardWriter:
 
     def write(self, line: str) -> None:
         """Write one line of the current document, in a new shard if the current one is full."""
-        if self._written_bytes >= self._shard_bytes:
+        if self._measured_bytes >= self._shard_bytes:
             # The current document continues in the next shard, unless none of its lines has been written yet.
             continues = self._runs[-2] > 0 or not self._runs[-1]
-            self._finish_shard()
+            self.finish()
             self._start_run(continues=continues)
         encoded = line.encode("utf-8")
-        self._lines.append(encoded)
-        self._collected_bytes += len(encoded) + 1
+        self._text += encoded + b"\n"
         if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
             self._keys.append(key)
             self._numbers.append(self._num_lines)
         self._num_lines += 1
         self._runs[-2] += 1
-        if self._collected_bytes >= min(_CHUNK_BYTES, self._shard_bytes):
-            self._write_lines()
+        if len(self._text) - self._measured_bytes >= min(_MEASURED_BYTES, self._shard_bytes):
+            self._measured_bytes = len(self._text)
 
-    def _write_lines(self) -> None:
-        if not self._lines:
+    def finish(self) -> None:
+        """Write the current shard, unless it has no lines."""
+        if not self._num_lines:
             return
-        if self._file is None:
-            unfinished = self._open.enter_context(self._part_file("txt", lasts=False))
-            self._file = self._open.enter_context(unfinished.open("wb"))
-        self._lines.append(b"")
-        self._file.write(b"\n".join(self._lines))
-        self._written_bytes += self._collected_bytes
-        self._lines, self._collected_bytes = [], 0
-
-    def _part_file(self, suffix: str, *, lasts: bool) -> AbstractContextManager[Path]:
-        return self._files.file(f"{text_shard_name(len(self.sizes))}.{suffix}", lasts=lasts)
-
-    def _finish_shard(self) -> None:
-        self._open.close()
         keys = np.zeros(len(self._keys), KEYS)
         keys["key"], keys["line"] = self._keys, self._numbers
         keys = keys[np.argsort(keys["key"], kind="stable")]
-        for suffix, numbers in (("keys", keys), ("runs", np.asarray(self._runs, "<u4"))):
-            with self._part_file(suffix, lasts=suffix == "keys") as unfinished:
-                write_numbers(unfinished, numbers)
-        self.sizes.append(self._written_bytes)
+        contents: dict[str, Any] = {"txt": self._text, "keys": keys, "runs": np.asarray(self._runs, "<u4")}
+        for suffix, content in contents.items():
+            with self._files.file(f"{shard_name(len(self.sizes))}.{suffix}", lasts=suffix == "keys") as unfinished:
+                unfinished.write_bytes(content)
+        self.sizes.append(len(self._text))
         self._start_shard()
 
 
-def text_shard_name(number: int) -> str:
+def shard_name(number: int) -> str:
     """Return the name of a text shard within the part of the task that extracted it."""
     return f"{number:05d}"

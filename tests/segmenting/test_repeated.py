@@ -18,10 +18,11 @@ from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
 def write_shards(folder: Path, texts: list[list[str]], config: TextConfig) -> list[TextShard]:
     shards = []
     for number, lines in enumerate(texts):
-        with TextShardWriter(Files(FinishedPart(folder, f"{number:05d}")), 10**6, key_rule(config)) as writer:
-            writer.start_document(0)
-            for line in lines:
-                writer.write(line)
+        writer = TextShardWriter(Files(FinishedPart(folder, f"{number:05d}")), 10**6, key_rule(config))
+        writer.start_document(0)
+        for line in lines:
+            writer.write(line)
+        writer.finish()
         shards += [TextShard(folder / f"{number:05d}.00000")] * len(writer.sizes)
     return shards
 
@@ -105,11 +106,12 @@ def test_lines_sources_and_documents(
     tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], shard_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
-    with TextShardWriter(Files(FinishedPart(folder, "a")), shard_bytes, None) as writer:
-        for source, continues, lines in documents:
-            writer.start_document(source, continues=continues)
-            for line in lines:
-                writer.write(line)
+    writer = TextShardWriter(Files(FinishedPart(folder, "a")), shard_bytes, None)
+    for source, continues, lines in documents:
+        writer.start_document(source, continues=continues)
+        for line in lines:
+            writer.write(line)
+    writer.finish()
     shards = [TextShard(folder / f"a.{number:05d}") for number in range(len(writer.sizes))]
     read = []
     for shard, num_bytes in zip(shards, writer.sizes, strict=True):
