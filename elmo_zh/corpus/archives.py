@@ -27,7 +27,6 @@ from elmo_zh.errors import CorpusError
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 # A member of a tar archive is kept in memory up to this size, otherwise in a temporary file.
 _SPOOLED_BYTES = 2**24
-_MOST_HEADER_BYTES = 2**20
 
 
 def is_tar(head: bytes) -> bool:
@@ -194,25 +193,10 @@ def _damaged_member(name: str, error: Exception) -> CorpusError:
     return CorpusError(f"{name} is damaged ({error}). Download or create the archive again.")
 
 
-class _BoundedTarInfo(tarfile.TarInfo):
-    """A header of limited size; tarfile would read a header of any size into memory."""
-
-    # tarfile's comments name this method as the one to override. `frombuf` is not called for the headers of an archive
-    # in Python 3.14.8.
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        is_header = self.type not in tarfile.SUPPORTED_TYPES or self.type in (
-            tarfile.GNUTYPE_LONGNAME,
-            tarfile.GNUTYPE_LONGLINK,
-        )
-        if is_header and self.size > _MOST_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header of {self.size:,} bytes is too long")
-        return cast(tarfile.TarInfo, super()._proc_member(archive))  # type: ignore[misc]
-
-
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
     """Yield the members of a tar archive in order; each can be read until the next one is requested."""
     try:
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_BoundedTarInfo) as archive:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 # The archive would keep all members in memory.
                 archive.members.clear()  # type: ignore[attr-defined]

@@ -15,8 +15,8 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.names import EXCEL_SUFFIX, columns_of_name, is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
-from elmo_zh.corpus.readers.formats import Record
-from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS, num_without_field, other_fields_note
+from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
+from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.readers.records import BLANK_LINES
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
 from elmo_zh.corpus.tally import PassedOver, Tally
@@ -66,10 +66,6 @@ def member_name(archive: str, member: str) -> str:
     return f"{archive}/{member}"
 
 
-_NAMES_OF_FORMATS = {
-    "text": "plain text", "csv": "CSV", "tsv": "TSV", "json": "JSON", "jsonl": "JSON lines", "html": "HTML",
-    "wikidump": "MediaWiki dump", "markdown": "Markdown",
-}  # fmt: skip
 _PLAIN = ("text", "utf-8", "")
 
 
@@ -155,11 +151,11 @@ class InputText:
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
-        [(kind, _, _)] = self.tally.forms or [("", "", "")]
-        if self.config.field and self.source.is_named and kind in WITHOUT_FIELDS:
+        kind = next((kind for kind, _, _ in self.tally.forms), "")
+        if self.config.field and self.source.is_named and kind and not has_fields(kind):
             raise CorpusError(
                 f"--field {self.config.field} has no effect on {self.name}, which is read as"
-                f" {_NAMES_OF_FORMATS[kind]}. Leave out --field, or specify the format, such as --input-format csv"
+                f" {load_format(kind).title}. Leave out --field, or specify the format, such as --input-format csv"
             )
 
     def _report_reading(self, reporter: Reporter) -> None:
@@ -180,7 +176,7 @@ class InputText:
             reporter.note(packed if compression else f"Reading {self.name}: {form}")
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
-        if self.config.field and self.members.names and all(kind in WITHOUT_FIELDS for kind, _, _ in self.tally.forms):
+        if self.config.field and self.members.names and not any(has_fields(kind) for kind, _, _ in self.tally.forms):
             reporter.warn(f"--field {self.config.field} has no effect on {self.name}: none of its files has fields.")
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
@@ -198,7 +194,7 @@ class InputText:
 
 def _described(form: tuple[str, str, str], *, is_excel: bool) -> str:
     kind, encoding, field_read = form
-    named = ["Excel"] if is_excel else [_NAMES_OF_FORMATS.get(kind, kind), encoding.upper()]
+    named = ["Excel"] if is_excel else [load_format(kind).title or kind, encoding.upper()]
     if field_read:
         named.append(field_read if kind in ("csv", "tsv") else f"field {field_read}")
     return ", ".join(named)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
-from elmo_zh.corpus.readers.record_texts import WITHOUT_FIELDS
+from elmo_zh.corpus.readers.formats import has_fields
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.select import EngineChoice
@@ -214,7 +214,7 @@ class SegmentJob:
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
     """Raise CorpusError if fields were asked for but no file in the corpus has any."""
     kinds = {kind for tally in result.tallies for kind, _, _ in tally.forms}
-    if field and kinds and kinds <= set(WITHOUT_FIELDS):
+    if field and kinds and not any(map(has_fields, kinds)):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
             f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave"

@@ -37,9 +37,17 @@ class CorpusFormat:
     suffixes: tuple[str, ...] = ()
     # Returns whether a text with this start is in this format; for files without a known suffix.
     starts: Callable[[str], bool] | None = None
+    # The name for users, if it is not the name in the registry; and whether --field chooses among its fields.
+    title: str = ""
+    has_fields: bool = True
     # Yields every record, even without text, for commands that number the lines. If it is None, they read the lines of
     # all documents.
     read_records: RecordReader | None = None
+
+
+def has_fields(kind: str) -> bool:
+    """Return whether --field chooses what is read of a format."""
+    return load_format(kind).has_fields
 
 
 def load_format(name: str) -> CorpusFormat:

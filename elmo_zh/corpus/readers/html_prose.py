@@ -117,5 +117,9 @@ class _Page:
 
 
 FORMAT = CorpusFormat(
-    read=read_html, suffixes=(".html", ".htm", ".xhtml"), starts=lambda head: bool(_START.match(head))
+    read=read_html,
+    title="HTML",
+    has_fields=False,
+    suffixes=(".html", ".htm", ".xhtml"),
+    starts=lambda head: bool(_START.match(head)),
 )

@@ -218,4 +218,6 @@ def _starts_as_json(head: str) -> bool:
     return bool(re.match(r'(?:\[\s*)+[{"]', start))
 
 
-FORMAT = CorpusFormat(read=read_json, suffixes=(".json",), starts=_starts_as_json, read_records=read_json_records)
+FORMAT = CorpusFormat(
+    read=read_json, title="JSON", suffixes=(".json",), starts=_starts_as_json, read_records=read_json_records
+)

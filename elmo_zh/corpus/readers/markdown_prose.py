@@ -70,4 +70,4 @@ def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iter
             yield token.content
 
 
-FORMAT = CorpusFormat(read=read_markdown, suffixes=(".md", ".markdown"))
+FORMAT = CorpusFormat(read=read_markdown, title="Markdown", has_fields=False, suffixes=(".md", ".markdown"))

@@ -57,5 +57,7 @@ def _numbered_articles(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-TEXT = CorpusFormat(read=read_plain, suffixes=(".txt", ".text"), read_records=read_plain_lines)
+TEXT = CorpusFormat(
+    read=read_plain, title="plain text", has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
+)
 WIKIEXTRACTOR = CorpusFormat(read=read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))

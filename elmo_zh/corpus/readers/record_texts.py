@@ -27,8 +27,6 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.han import count_han
 
-# Built-in formats without fields; plug-ins may add others.
-WITHOUT_FIELDS = ("text", "html", "markdown", "wikidump")
 # Reasons in a tally.
 SHORT_ROWS = "rows without the text column"
 WITHOUT_FIELD = "records without the text field"
@@ -241,10 +239,11 @@ def _columns(text: DecodedText, config: TextConfig, sample: Sequence[Row]) -> tu
     )
 
 
-CSV = _format(partial(_open_table, "csv"), suffixes=(".csv",))
-TSV = _format(partial(_open_table, "tsv"), suffixes=(".tsv",))
+CSV = _format(partial(_open_table, "csv"), title="CSV", suffixes=(".csv",))
+TSV = _format(partial(_open_table, "tsv"), title="TSV", suffixes=(".tsv",))
 JSON_LINES = _format(
     _open_json_lines,
+    title="JSON lines",
     suffixes=(".jsonl", ".ndjson"),
     starts=starts_as_json_lines,
 )

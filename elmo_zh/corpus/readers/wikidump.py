@@ -110,4 +110,6 @@ def _starts_as_dump(head: str) -> bool:
     return start.startswith("<mediawiki") or (start.startswith("<?xml") and "<mediawiki" in head[:2000])
 
 
-FORMAT = CorpusFormat(read=read_wikidump, suffixes=(".xml",), starts=_starts_as_dump)
+FORMAT = CorpusFormat(
+    read=read_wikidump, title="MediaWiki dump", has_fields=False, suffixes=(".xml",), starts=_starts_as_dump
+)
