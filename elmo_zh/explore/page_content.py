@@ -31,10 +31,10 @@ from elmo_zh.explore.points import (
     point_neighbours,
 )
 from elmo_zh.run.files import UNFINISHED, file_digest
+from elmo_zh.run.job import Files, FinishedPart
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import CACHE
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.work_folder import WorkFolder
 
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
 # Number of collocates kept for each usage, the window of tokens on either side, and the least count in windows.
@@ -42,7 +42,7 @@ NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
 # The log-likelihood that chance exceeds in 5% of words: chi-squared with one degree of freedom.
 LEAST_LIKELIHOOD = 3.84
 # Bump it when the content cached in an index would no longer fit the page.
-CONTENT_FORMAT = 3
+CONTENT_FORMAT = 4
 
 
 class PageContent:
@@ -85,13 +85,16 @@ class PageContent:
 
     def _part(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         if name not in self._parts:
-            found = self._folder.figures(name, self._reporter) if self._folder else None
-            if found is None:
-                found = compute()
-                if self._folder:
-                    self._folder.finish(name, found)
-            self._parts[name] = found
+            self._parts[name] = self._cached(FinishedPart(self._folder, name), compute) if self._folder else compute()
         return self._parts[name]
+
+    def _cached(self, part: FinishedPart, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if not part.is_whole():
+            if part.record.exists():
+                self._reporter.warn(f"{part.record} is damaged and will be computed again.")
+            part.write(compute(), Files(part))
+        value: dict[str, Any] = part.value()
+        return value
 
     def _overview(self, choice: PageChoice, labels: PointLabels | None) -> dict[str, Any]:
         """Return `overview`, and the index numbers of its points, by word."""
@@ -155,9 +158,7 @@ class PageContent:
         return {**self.overview, "parts": parts}
 
 
-def _folder(
-    index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None
-) -> WorkFolder | None:
+def _folder(index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None) -> Path | None:
     """Return the index's cache folder for a page's content, named by its digest; None if the index is read-only."""
     made_of = {
         "format": CONTENT_FORMAT,
@@ -169,8 +170,8 @@ def _folder(
     digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
     if not os.access(index.path, os.W_OK):
         return None
-    folder = WorkFolder(index.path / CACHE / digits)
-    for left in folder.path.glob(f"*{UNFINISHED}"):  # left by a command that was killed
+    folder = index.path / CACHE / digits
+    for left in folder.glob(f"*{UNFINISHED}"):  # left by a command that was killed
         left.unlink(missing_ok=True)
     return folder
 

@@ -4,7 +4,6 @@ NumPy does not use Python's file objects: `np.fromfile` mistakes a failed read f
 does not notice if the last bytes do not fit on the disk. `np.load` and `np.save` call these two for ordinary files.
 """
 
-import os
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -12,8 +11,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-from elmo_zh.run.work_folder import Region
 
 
 def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:
@@ -56,18 +53,6 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
     np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": shape})
 
 
-class ArrayWork:
-    """A `PartWork` whose values are arrays stored in .npy files."""
-
-    def save(self, value: NDArray[Any], path: Path) -> None:
-        """Write an array."""
-        save_npy(path, value)
-
-    def load(self, path: Path) -> NDArray[Any]:
-        """Read an array."""
-        return load_npy(path)
-
-
 class ArrayWriter:
     """An .npy file to append rows to, (n, ...) or (L, n, D); not memory-mapped, so that a full disk raises an error."""
 
@@ -91,31 +76,3 @@ class ArrayWriter:
         """Write the number of rows of a growing array into the header, where NumPy leaves room for it."""
         self._file.seek(0)
         write_header(self._file, self._dtype, (self.num_rows,))
-
-
-class RowFile:
-    """An .npy file of fixed size whose rows are written in place, so that a killed process loses only the last ones."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        self._start, self._dtype = int(array.offset), array.dtype
-        self._row_bytes = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-
-    @classmethod
-    def create(cls, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        """Create the file with room for its rows, which take up no disk space until they are written."""
-        with path.open("wb") as file:
-            write_header(file, dtype, shape)
-            file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-
-    def write(self, first_row: int, rows: NDArray[Any]) -> Region:
-        """Write consecutive rows, wait until they are on disk, and return their position."""
-        assert rows.dtype == self._dtype, rows.dtype
-        start = self._start + first_row * self._row_bytes
-        with self._path.open("r+b") as file:
-            file.seek(start)
-            file.write(np.ascontiguousarray(rows).data)
-            file.flush()
-            os.fsync(file.fileno())
-        return Region(self._path, start, rows.nbytes)

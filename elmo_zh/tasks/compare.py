@@ -1,16 +1,14 @@
 """Compare task networks that read word2vec, ELMo or both, trained on all labels and on fractions of them.
 
-Each finished training run leaves a record in `OUTPUT.parts/`, with each test example's contribution to the score, so an
-interrupted comparison resumes without repeating one. Baselines and linear models run first.
+A training run is a part, whose value has each test example's contribution to the score. Baselines and linear models run
+first.
 """
 
-import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, groupby, product
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,9 @@ from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import translate
-from elmo_zh.run.files import claimed_output, remove
-from elmo_zh.run.job import Work
+from elmo_zh.run.job import Files, Json, Step, Work, run_job
 from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
-from elmo_zh.run.work_folder import WorkFolder
 from elmo_zh.tasks import linear
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
@@ -46,8 +42,8 @@ from elmo_zh.tasks.comparison import (
     Run,
 )
 from elmo_zh.tasks.datasets import Dataset, choose_examples, find_files, folds_of, load_dataset
-from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
-from elmo_zh.tasks.fit import OTHER_TRAINING, TRAININGS, check_head, manifest_of
+from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of, word2vec_digest
+from elmo_zh.tasks.fit import check_head, manifest_of
 from elmo_zh.tasks.mixture import LinearModels
 from elmo_zh.tasks.predictions import Prediction, predict_majority
 from elmo_zh.tasks.prepared_task import PreparedTask
@@ -55,7 +51,6 @@ from elmo_zh.tasks.scores import example_rows, main_metric, score_rows
 from elmo_zh.tasks.vector_cache import VectorCache
 
 DEFAULT_FOLDS = 3
-_SECONDS = "vectors_seconds"
 # The linear models that each row mixes.
 _MIXED = {
     TFIDF: (linear.CHARACTERS,),
@@ -89,34 +84,7 @@ def compare_task(
 ) -> Comparison:
     """Train each model on each share of the labels, test it, and write the comparison to a folder."""
     reporter = reporter or SilentReporter()
-    files = find_files(job.fit.files, reporter)
-    read = [*files.paths().values(), *([job.word2vec] if job.word2vec else []), embedder.bundle.path]
-    work = WorkFolder.of(output)
-    with claimed_output(output, read, written_as("comparison"), force=force):
-        check_head(job.fit.settings, _INPUTS[BOTH])
-        ancestor = _find_ancestor(job, embedder, reporter)
-        job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
-        word2vec = Word2Vec.load(job.word2vec)
-        dataset = load_dataset(files, job.fit.reading, reporter, needs_test=True)
-        folds = _folds(job, dataset, reporter)
-        manifest = _manifest(job, folds, embedder, word2vec, ancestor)
-        work.open(manifest, force=force, refusal=OTHER_TRAINING, work=TRAININGS)
-        vectors = _Vectors(dataset, embedder, work.path, reporter)
-        others = {ANCESTOR: _Vectors(dataset, ancestor, work.path / "ancestor", reporter)} if ancestor else {}
-        study = _Study(
-            job=job,
-            whole=dataset,
-            folds=folds,
-            vectors={CRF: vectors, WORD2VEC: vectors, ELMO: vectors, BOTH: vectors, **others},
-            word2vec=word2vec,
-            folder=work.path,
-            reporter=WarningsOnly(reporter),
-        )
-        runs = study.runs(reporter)
-        comparison = study.compared(runs, name=output.name)
-        comparison.write(output)
-        work.remove()
-    return comparison
+    return run_job(ComparisonJob.of(job, embedder, output, reporter), force=force, reporter=reporter)
 
 
 def _folds(job: CompareJob, dataset: Dataset, reporter: Reporter) -> list[Dataset]:
@@ -177,61 +145,110 @@ def _word2vec_source(embedder: ElmoEmbedder, ancestor: ElmoEmbedder | None, repo
     return ancestor.bundle.path
 
 
-def _manifest(
-    job: CompareJob,
-    folds: Sequence[Dataset],
-    embedder: ElmoEmbedder,
-    word2vec: Word2Vec,
-    ancestor: ElmoEmbedder | None,
-) -> dict[str, Any]:
-    return {
-        **manifest_of(job.fit, folds[0], embedder),
-        "shares": job.shares,
-        "folds": len(folds),
-        "word2vec": hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest(),
-        "ancestor": ancestor.bundle.digest if ancestor else None,
-    }
-
-
 class _Vectors:
     """A model and all texts in its tokens; vectors are computed only when a row of the comparison needs them."""
 
-    def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, folder: Path, reporter: Reporter) -> None:
-        self.embedder, self._folder, self._reporter = embedder, folder, reporter
-        self.texts = read_texts(dataset, embedder, reporter)
+    def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, work: Work) -> None:
+        self.embedder, self._work = embedder, work
+        self.texts = read_texts(dataset, embedder, work.reporter)
 
     @cached_property
     def cache(self) -> VectorCache:
-        """The vectors of all sentences, computed unless the folder already has them."""
-        sentences, started = sentences_of(chain(*self.texts.values())), time.perf_counter()
-        cache = VectorCache.on_disk(Work(self._folder / "vectors", self._reporter), self.embedder, sentences)
-        if not self.seconds:
-            WorkFolder(self._folder).finish(_SECONDS, {"seconds": time.perf_counter() - started})
-        return cache
+        """The vectors of all sentences, computed unless the work folder already has them."""
+        list(self._work.run(Step(name="vectors", compute=self._measure, in_order=True), [None]))
+        return self._open()
+
+    def _open(self) -> VectorCache:
+        sentences = sentences_of(chain(*self.texts.values()))
+        return VectorCache.on_disk(self._work.within("cache"), self.embedder, sentences)
+
+    def _measure(self, _: None, _files: Files) -> float:
+        started = time.perf_counter()
+        self._open()
+        return time.perf_counter() - started
 
     @property
     def seconds(self) -> float:
         """The seconds spent computing the vectors; 0 until they are computed."""
-        return float((WorkFolder(self._folder).figures(_SECONDS) or {"seconds": 0})["seconds"])
+        return float(sum(part.value() for part in self._work.finished("vectors")))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Study:
-    """The data and the vectors that the models read; does one training run for each setting."""
+class ComparisonJob:
+    """Trains and tests a model for each setting, and compares the scores."""
 
     job: CompareJob
     whole: Dataset
     folds: Sequence[Dataset]
-    vectors: Mapping[str, _Vectors]
+    embedder: ElmoEmbedder
+    ancestor: ElmoEmbedder | None
     word2vec: Word2Vec
-    folder: Path
-    reporter: Reporter
+    output: Path
+
+    valuable = ("compare", "networks")
+    may_replace = staticmethod(written_as("comparison"))
+
+    @classmethod
+    def of(cls, job: CompareJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter) -> "ComparisonJob":
+        """Read the data, and find the models to compare with."""
+        check_head(job.fit.settings, _INPUTS[BOTH])
+        files = find_files(job.fit.files, reporter)
+        ancestor = _find_ancestor(job, embedder, reporter)
+        job = replace(job, word2vec=job.word2vec or _word2vec_source(embedder, ancestor, reporter))
+        word2vec = Word2Vec.load(job.word2vec)
+        dataset = load_dataset(files, job.fit.reading, reporter, needs_test=True)
+        return cls(
+            job=job,
+            whole=dataset,
+            folds=_folds(job, dataset, reporter),
+            embedder=embedder,
+            ancestor=ancestor,
+            word2vec=word2vec,
+            output=output,
+        )
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The data and the models."""
+        models = [embedder.bundle.path for embedder in (self.embedder, self.ancestor) if embedder]
+        return [*self.whole.files.values(), *models, *([self.job.word2vec] if self.job.word2vec else [])]
+
+    def made_from(self) -> dict[str, Any]:
+        """Return everything that the scores depend on."""
+        return {
+            **manifest_of(self.job.fit, self.folds[0], self.embedder),
+            "shares": self.job.shares,
+            "folds": len(self.folds),
+            "word2vec": word2vec_digest(self.word2vec),
+            "ancestor": self.ancestor.bundle.digest if self.ancestor else None,
+        }
+
+    def make(self, path: Path, work: Work) -> Comparison:
+        """Run all settings, and write the comparison."""
+        vectors = _Vectors(self.whole, self.embedder, work)
+        found = dict.fromkeys((CRF, WORD2VEC, ELMO, BOTH), vectors)
+        if self.ancestor:
+            found[ANCESTOR] = _Vectors(self.whole, self.ancestor, work.within("ancestor"))
+        comparison = _Study(self, found, work).compared()
+        comparison.write(path)
+        return comparison
+
+
+Setting = tuple[str, float, int, int]
+
+
+class _Study:
+    """The vectors that the models read; does one training run for each setting."""
+
+    def __init__(self, study: ComparisonJob, vectors: Mapping[str, _Vectors], work: Work) -> None:
+        self.job, self.whole, self.folds, self.word2vec = study.job, study.whole, study.folds, study.word2vec
+        self.vectors, self._work, self._name = vectors, work, study.output.name
 
     @property
     def _metric(self) -> str:
         return main_metric(self.job.fit.settings, marks_spans=bool(self.whole.scheme))
 
-    def settings(self) -> Iterator[tuple[str, float, int, int]]:
+    def settings(self) -> Iterator[Setting]:
         """Yield the model, share, seed and fold of each training run, networks last; folds cycle through the seeds.
 
         Networks for classes are trained on the largest share only, because linear models learn more from few labels.
@@ -250,32 +267,29 @@ class _Study:
                     (model, share, seed, 0) for seed in (seeds[:1] if model in simple and share == 1 else seeds)
                 )
 
-    def runs(self, reporter: Reporter) -> list[Run]:
-        """Train and test every setting not done yet, reporting each row of the comparison once it is complete."""
-        settings, found = list(self.settings()), []
-        with reporter.progress("compare", unit="training runs", total=len(settings)) as progress:
-            for (model, _), group in groupby(settings, key=itemgetter(0, 1)):
-                row = []
-                for setting in group:
-                    row.append(self.run(*setting))
-                    progress.update(1)
-                score, examples = np.mean([run.score for run in row]), counted(row[0].num_examples, "example")
-                reporter.note(f"{translate(model)} trained on {examples}: {self._metric} {score:.4f}")
-                found += row
-        return found
+    def runs(self) -> list[Run]:
+        """Train and test every setting, reporting each row of the comparison once it is complete."""
+        settings, runs = list(self.settings()), []
+        step = Step(name="compare", compute=self._run, unit="training runs", total=len(settings), in_order=True)
+        finished = zip(settings, self._work.run(step, settings), strict=True)
+        for (model, _), group in groupby(finished, key=lambda pair: pair[0][:2]):
+            row = []
+            for _, part in group:
+                row.append(Run.from_json(part.value()))
+                self._work.discard("networks")  # of this setting
+            score, examples = np.mean([run.score for run in row]), counted(row[0].num_examples, "example")
+            self._work.reporter.note(f"{translate(model)} trained on {examples}: {self._metric} {score:.4f}")
+            runs += row
+        return runs
 
-    def run(self, model: str, share: float, seed: int, fold: int) -> Run:
-        """Train and test one setting, or return its record if that is already done."""
-        name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, (model,)))
-        work, setting = WorkFolder(self.folder / f"seed-{seed}"), f"{share}-{name}{f'-fold-{fold}' if fold else ''}"
-        place = work.path / setting
-        if figures := work.figures(setting, self.reporter):
-            return Run.from_json(figures)
+    def _run(self, setting: Setting, _files: Files) -> Json:
+        """Train and test one setting."""
+        model, share, seed, fold = setting
         dataset = self._shared(share, seed, fold)
         trained: dict[str, Any] = {"dev_score": None, "is_unfinished": False}
         started = time.perf_counter()
         if model in self.vectors:
-            predictions, trained = self._train(dataset, model, seed, place)
+            predictions, trained = self._train(dataset, setting)
         elif model in _MIXED:
             predictions, trained["seconds"] = self._linear.predict(_MIXED[model], dataset)
         else:
@@ -287,7 +301,7 @@ class _Study:
             marks_spans=bool(dataset.scheme),
             labels=self._labels,
         )
-        run = Run(
+        return Run(
             model=model,
             share=share,
             seed=seed,
@@ -296,10 +310,7 @@ class _Study:
             score=score_rows(rows, metric=self._metric),
             rows=rows,
             **{"seconds": time.perf_counter() - started, **trained},
-        )
-        work.finish(setting, run.to_json())
-        remove(place)
-        return run
+        ).to_json()
 
     @cached_property
     def _labels(self) -> set[str]:
@@ -332,8 +343,12 @@ class _Study:
             self.whole, vectors.texts, cache=lambda: vectors.cache, word2vec=word2vec, seed=self.job.fit.files.seed
         )
 
-    def _train(self, dataset: Dataset, model: str, seed: int, place: Path) -> tuple[list[Prediction], dict[str, Any]]:
+    def _train(self, dataset: Dataset, setting: Setting) -> tuple[list[Prediction], dict[str, Any]]:
         """Train a network; return its predictions for the test examples, and the attributes that it sets in `Run`."""
+        model, share, seed, fold = setting
+        name = "ancestor" if model == ANCESTOR else "-".join(_INPUTS.get(model, ("crf",)))
+        reporter = WarningsOnly(self._work.reporter)
+        work = Work(self._work.path / "networks" / f"{name}-{share}-seed-{seed}-fold-{fold}", reporter)
         inputs, vectors, settings = _INPUTS.get(model, ()), self.vectors[model], self.job.fit.settings
         by_characters = settings.kind == "tag" and not dataset.by_words
         names = (*inputs, *(("characters",) if by_characters else ()))
@@ -348,23 +363,24 @@ class _Study:
             self._texts(dataset, model),
             cache=vectors.cache if "elmo" in inputs else None,
             word2vec=self.word2vec if "word2vec" in inputs else None,
-            reporter=self.reporter,
+            reporter=reporter,
         )
-        trained = task.train(seed, place)
-        head = task.load(seed, trained)
-        return task.predictions(head, "test"), {
+        trained = task.train(seed, work)
+        predictions = task.predictions(task.load(seed, trained), "test")
+        return predictions, {
             "seconds": float(sum(line["seconds"] for line in trained.lines)),
             "dev_score": trained.best_score,
             "is_unfinished": trained.is_unfinished(job.training),
         }
 
-    def compared(self, runs: Sequence[Run], name: str) -> Comparison:
+    def compared(self) -> Comparison:
         """Gather the runs into a comparison, with the facts about model, data and settings."""
+        runs = self.runs()
         settings, bundle = self.job.fit.settings, self.vectors[ELMO].embedder.bundle
         ancestor = self.vectors[ANCESTOR].embedder.bundle if ANCESTOR in self.vectors else None
         return Comparison(
             runs=runs,
-            name=name,
+            name=self._name,
             metric=self._metric,
             seed=self.job.fit.files.seed,
             num_folds=len(self.folds),

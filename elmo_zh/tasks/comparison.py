@@ -10,7 +10,7 @@ import numpy as np
 
 from elmo_zh.pictures.canvas import save_picture
 from elmo_zh.pictures.tasks import learning_figure
-from elmo_zh.run.files import atomic_path, write_json
+from elmo_zh.run.files import write_json
 from elmo_zh.run.mark import write_mark
 from elmo_zh.run.reporter import counted
 from elmo_zh.run.tables import table
@@ -312,17 +312,14 @@ class Comparison:
             **self.facts,
         }
 
-    def write(self, output: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Write the report to a new folder: Markdown, JSON, and a picture of the learning curves."""
-        with atomic_path(output) as unfinished:
-            unfinished.mkdir()
-            (unfinished / "comparison.md").write_text(
-                "\n".join([f"# {self.name}", "", *self.lines(), "", *self.trainings(), ""]), encoding="utf-8"
-            )
-            figure = learning_figure(self._curves(), self.metric, self.name, self.verdict())
-            save_picture(figure, unfinished / "curves.png")
-            write_json(unfinished / DATA, self.to_json())
-            write_mark(unfinished, "comparison", 1, {"model": self.facts["model"]})
+        folder.mkdir()
+        lines = [f"# {self.name}", "", *self.lines(), "", *self.trainings(), ""]
+        (folder / "comparison.md").write_text("\n".join(lines), encoding="utf-8")
+        save_picture(learning_figure(self._curves(), self.metric, self.name, self.verdict()), folder / "curves.png")
+        write_json(folder / DATA, self.to_json())
+        write_mark(folder, "comparison", 1, {"model": self.facts["model"]})
 
     def _curves(self) -> dict[str, list[tuple[int, list[float]]]]:
         return {

@@ -4,9 +4,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
 from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, describe_tags
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.han import HAN
 
@@ -52,6 +54,12 @@ class Dataset:
     def labels(self) -> tuple[str, ...]:
         """Return the labels of the training examples in alphabetical order."""
         return tuple(sorted({label for example in self.train for label in example.labels}))
+
+
+def describe_data(dataset: Dataset, files: DataFiles, reading: Reading) -> dict[str, Any]:
+    """Return what the examples depend on, for the manifest of a job."""
+    digests = {part: file_digest(path) for part, path in dataset.files.items()}
+    return {"digests": digests, "seed": files.seed, "limit": files.limit, "reading": asdict(reading)}
 
 
 def output_labels(dataset: Dataset) -> tuple[str, ...]:

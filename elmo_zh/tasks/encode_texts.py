@@ -1,5 +1,6 @@
 """Texts as networks read them: units and their tokens, as numbers in padded batches."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -240,6 +241,13 @@ def _padded(arrays: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDAr
     for place, each in enumerate(arrays):
         found[place][tuple(slice(size) for size in each.shape)] = each
     return found
+
+
+def word2vec_digest(word2vec: Word2Vec | None) -> str | None:
+    """Return the digest of all vectors, for the manifest of a job."""
+    if word2vec is None:
+        return None
+    return hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest()
 
 
 def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[Sequence[str]]) -> Word2Vec:

@@ -16,6 +16,7 @@ from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings
 from elmo_zh.corpus.read_labelled import in_bioes
 from elmo_zh.corpus.readers.examples import Example, detect_scheme
 from elmo_zh.invocation import install_line
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
 from elmo_zh.tasks.fit import with_inputs
@@ -102,10 +103,11 @@ class _TaskEstimator(StringEstimator):
         reporter = SilentReporter()
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
         with TemporaryDirectory() as folder:
-            task = PreparedTask.prepare(job, dataset, embedder, Path(folder), reporter)
-            trained = task.train(seed, Path(folder, "seed"))
+            work = Work(Path(folder), reporter)
+            task = PreparedTask.prepare(job, dataset, embedder, work)
+            trained = task.train(seed, work.within("network"))
             head = task.load(seed, trained)
-            mixture = task.mix(head, seed, Path(folder, "crf")) if job.settings.head == "mixture" else None
+            mixture = task.mix(head, seed, work.within("crf")) if job.settings.head == "mixture" else None
         scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
         head = mixture.tagger if mixture and mixture.tagger else head
         description = task.describe(scores, head, mixture)

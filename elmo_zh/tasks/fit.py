@@ -20,22 +20,17 @@ from elmo_zh.errors import OptionError
 from elmo_zh.model.language_model import weights_of
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest
+from elmo_zh.run.files import file_digest
+from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.datasets import Dataset, find_files, has_ids_as_labels, load_dataset
+from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, has_ids_as_labels, load_dataset
 from elmo_zh.tasks.mixture import save_members
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction
 from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import confusable_labels, confusion_matrix
 from elmo_zh.tasks.task_description import TaskDescription, TaskLayout
 from elmo_zh.tasks.train_head import TrainedHead
-from elmo_zh.version import __version__
-
-# Why `WorkFolder.open` refuses to start over, and the pattern of the work that it would discard.
-OTHER_TRAINING = "an unfinished training run with different data, model or settings"
-TRAININGS = "seed-*"
 
 
 @dataclass(frozen=True)
@@ -50,23 +45,56 @@ class FitReport:
 def fit_task(
     job: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None
 ) -> FitReport:
-    """Train a task and write its folder; the same call resumes an interrupted run."""
+    """Train a task and write its folder; the same call continues an interrupted one."""
     reporter = reporter or SilentReporter()
-    files = find_files(job.files, reporter)
-    work = WorkFolder.of(output)
-    inputs = [*files.paths().values(), embedder.bundle.path]
-    with claimed_output(output, inputs, written_as("task"), force=force):
-        dataset = load_dataset(files, job.reading, reporter)
+    return run_job(TaskJob.of(job, embedder, output, reporter), force=force, reporter=reporter)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskJob:
+    """Trains a task with each seed, and writes the best network, mixed with linear models if requested."""
+
+    fit: FitJob
+    dataset: Dataset
+    embedder: ElmoEmbedder
+    output: Path
+
+    may_replace = staticmethod(written_as("task"))
+
+    @classmethod
+    def of(cls, job: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter) -> "TaskJob":
+        """Read the data, and complete the settings."""
+        dataset = load_dataset(find_files(job.files, reporter), job.reading, reporter)
         fine_tunes = job.training.bilm_learning_rate is not None
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter, fine_tunes=fine_tunes))
         if fine_tunes and "elmo" not in job.settings.inputs:
             raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
-        work.open(manifest_of(job, dataset, embedder), force=force, refusal=OTHER_TRAINING, work=TRAININGS)
-        task = PreparedTask.prepare(job, dataset, embedder, work.path, reporter)
-        trained = [task.train(seed, work.path / f"seed-{seed}") for seed in job.seeds()]
-        report = _write(task, output, trained, work.path)
-        work.remove()
-    return report
+        return cls(job, dataset, embedder, output)
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The data and the model."""
+        return [*self.dataset.files.values(), self.embedder.bundle.path]
+
+    @property
+    def valuable(self) -> list[str]:
+        """The trainings."""
+        return [_training_name(seed) for seed in self.fit.seeds()]
+
+    def made_from(self) -> dict[str, Any]:
+        """Return everything that the task depends on."""
+        return manifest_of(self.fit, self.dataset, self.embedder)
+
+    def make(self, path: Path, work: Work) -> FitReport:
+        """Compute the vectors, train, score and write."""
+        task = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work)
+        trained = [task.train(seed, work.within(_training_name(seed))) for seed in self.fit.seeds()]
+        description, doubts = _write(task, path, self.output.name, trained, work)
+        return FitReport(self.output, description, doubts)
+
+
+def _training_name(seed: int) -> str:
+    return f"seed-{seed}"
 
 
 def with_inputs(
@@ -111,13 +139,9 @@ def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
-    """Return everything that a trained task depends on, for `manifest.json`."""
+    """Return everything that a trained task depends on."""
     return {
-        "elmo_zh": __version__,
-        "digests": {part: file_digest(path) for part, path in dataset.files.items()},
-        "seed": job.files.seed,
-        "limit": job.files.limit,
-        "reading": asdict(job.reading),
+        **describe_data(dataset, job.files, job.reading),
         "settings": asdict(job.settings),
         "training": asdict(job.training),
         "num_seeds": job.num_seeds,
@@ -125,8 +149,10 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead], work: Path) -> FitReport:
-    """Score the networks of all seeds, and write the best one, mixed with linear models if requested."""
+def _write(
+    task: PreparedTask, folder: Path, name: str, trained: Sequence[TrainedHead], work: Work
+) -> tuple[TaskDescription, list[str]]:
+    """Score the networks of all seeds, and write the best one; return its description and reasons for doubt."""
     best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
     by_seed: dict[str, Any] = {}
     for number, (seed, each) in enumerate(zip(task.job.seeds(), trained, strict=True)):
@@ -138,26 +164,25 @@ def _write(task: PreparedTask, output: Path, trained: Sequence[TrainedHead], wor
             chosen, chosen_predictions, chosen_scores = head, predictions, scores
     seed = task.job.seeds()[best]
     if task.job.settings.head == "mixture":
-        mixture = task.mix(chosen, seed, work / f"seed-{seed}" / "crf")
+        mixture = task.mix(chosen, seed, work.within(_training_name(seed)).within("crf"))
         chosen, chosen_predictions = mixture.tagger or chosen, mixture.predictions
         chosen_scores = {part: task.scores(found, part) for part, found in chosen_predictions.items()}
     facts = {"metric": task.metric, "chosen_seed": seed, "seeds": by_seed}
     description = task.describe({**facts, **chosen_scores}, chosen, mixture)
     lines = [line for each in trained for line in each.lines]
-    with atomic_path(output) as unfinished:
-        unfinished.mkdir()
-        layout = TaskLayout(unfinished)
-        if description.has_network:
-            save_tensors(chosen.state_dict(), layout.head)
-        if mixture is not None and mixture.linear:
-            save_members(layout.linear, mixture.linear)
-        layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        _draw(task, layout, lines, chosen_predictions, output.name)
-        if trained[best].bilm_weights:
-            model = _write_bilm(task, layout.model, trained[best].bilm_weights)
-            description = replace(description, model=model)
-        description.save(layout)
-    return FitReport(output, description, [*_doubts(task, chosen_scores)])
+    folder.mkdir()
+    layout = TaskLayout(folder)
+    if description.has_network:
+        save_tensors(chosen.state_dict(), layout.head)
+    if mixture is not None and mixture.linear:
+        save_members(layout.linear, mixture.linear)
+    layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    _draw(task, layout, lines, chosen_predictions, name)
+    if trained[best].bilm_weights:
+        model = _write_bilm(task, layout.model, trained[best].bilm_weights)
+        description = replace(description, model=model)
+    description.save(layout)
+    return description, list(_doubts(task, chosen_scores))
 
 
 def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

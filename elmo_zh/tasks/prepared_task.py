@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,11 +46,9 @@ class PreparedTask:
     reporter: Reporter
 
     @classmethod
-    def prepare(
-        cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, parts: Path, reporter: Reporter
-    ) -> "PreparedTask":
-        """Read the texts and compute their vectors, unless `parts` already has them."""
-        texts = read_texts(dataset, embedder, reporter)
+    def prepare(cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, work: Work) -> "PreparedTask":
+        """Read the texts and compute their vectors, unless the work folder already has them."""
+        texts = read_texts(dataset, embedder, work.reporter)
         sentences = list(sentences_of(chain(*texts.values())))
         cache: VectorCache | LiveVectors | None = None
         if job.training.bilm_learning_rate is not None:
@@ -62,9 +59,9 @@ class PreparedTask:
                 )
             cache = LiveVectors(embedder.bundle, sentences)
         elif "elmo" in job.settings.inputs:
-            cache = VectorCache.on_disk(Work(parts / "vectors", reporter), embedder, sentences)
+            cache = VectorCache.on_disk(work.within("vectors"), embedder, sentences)
         word2vec = Word2Vec.load(embedder.bundle.path) if "word2vec" in job.settings.inputs else None
-        return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=reporter)
+        return cls.of_texts(job, dataset, embedder, texts, cache=cache, word2vec=word2vec, reporter=work.reporter)
 
     @classmethod
     def of_texts(
@@ -120,8 +117,8 @@ class PreparedTask:
         """The name of the score that decides when to stop."""
         return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
 
-    def train(self, seed: int, folder: Path) -> TrainedHead:
-        """Train a network with one seed, or resume its interrupted training in a folder."""
+    def train(self, seed: int, work: Work) -> TrainedHead:
+        """Train a network with one seed, or continue its training."""
         if isinstance(self.encoder.cache, LiveVectors):
             self.encoder.cache.reset()
         trained = train_head(
@@ -131,8 +128,7 @@ class PreparedTask:
             encoder=self.encoder,
             settings=self.job.training,
             seed=seed,
-            folder=folder,
-            reporter=self.reporter,
+            work=work,
         )
         if not self.job.settings.is_crf:
             self.reporter.note(
@@ -158,11 +154,11 @@ class PreparedTask:
         found = predict_items(head, self.items[part], self.encoder)
         return [as_prediction(description, each, raw) for each, raw in zip(self.texts[part], found, strict=True)]
 
-    def mix(self, head: TaskHead, seed: int, folder: Path) -> Mixture:
-        """Mix a trained network with linear models by held-out labels; a CRF for tags is trained in `folder`."""
+    def mix(self, head: TaskHead, seed: int, work: Work) -> Mixture:
+        """Mix a trained network with linear models by held-out labels, or with a CRF for tags."""
         parts = self.scored_parts()
         if self.job.settings.kind == "tag":
-            tagger, judged = self._mix_tagger(head, seed, folder)
+            tagger, judged = self._mix_tagger(head, seed, work)
             return Mixture({}, {}, judged, {part: self.predictions(tagger, part) for part in parts}, tagger)
         network = {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}
         cache, word2vec = self.encoder.cache, self.encoder.word2vec
@@ -182,10 +178,10 @@ class PreparedTask:
             reporter=self.reporter,
         )
 
-    def _mix_tagger(self, network: TaskHead, seed: int, folder: Path) -> tuple[TaskHead, list[Judged]]:
+    def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
         """Train a CRF and add it to the network if it earns its place; return the figures of both too."""
         crf = replace(self, job=replace(self.job, settings=replace(self.job.settings, head="linear")))
-        linear = crf.load(seed, crf.train(seed, folder))
+        linear = crf.load(seed, crf.train(seed, work))
         held_out = zip(self.items["dev"], self.dataset.dev, strict=True)
         known = [item for item, example in held_out if set(example.labels) <= set(self.labels)]
 

@@ -1,11 +1,9 @@
 """Measure how well a linear classifier predicts tags, such as parts of speech, from each layer of a model."""
 
-import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,13 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import atomic_path, claimed_output, write_json
-from elmo_zh.run.job import Work
+from elmo_zh.run.files import write_json
+from elmo_zh.run.job import Files, Json, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
-from elmo_zh.run.work_folder import WorkFolder
-from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
-from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of
+from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, load_dataset
+from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of, word2vec_digest
 from elmo_zh.tasks.linear import fit_path
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
 from elmo_zh.tasks.vector_cache import Sentence, VectorCache
@@ -94,14 +91,13 @@ class ProbeReport:
         ]
         return {"elmo_zh": __version__, "what": self.what, "best_layer": self.best.layer, "rows": rows, **self.facts}
 
-    def write(self, output: Path) -> None:
+    def write(self, folder: Path, name: str) -> None:
         """Write the report to a new folder, as Markdown and as JSON."""
-        with atomic_path(output) as unfinished:
-            unfinished.mkdir()
-            lines = [f"# {output.name}", "", *self.lines(), ""]
-            (unfinished / "probe.md").write_text("\n".join(lines), encoding="utf-8")
-            write_json(unfinished / DATA, self.to_json())
-            write_mark(unfinished, "probe", 1, {"model": self.facts["model"]})
+        folder.mkdir()
+        lines = [f"# {name}", "", *self.lines(), ""]
+        (folder / "probe.md").write_text("\n".join(lines), encoding="utf-8")
+        write_json(folder / DATA, self.to_json())
+        write_mark(folder, "probe", 1, {"model": self.facts["model"]})
 
 
 def probe_tags(
@@ -116,39 +112,8 @@ def probe_tags(
 ) -> ProbeReport:
     """Predict the tag of each word, such as its part of speech, from each layer's vectors separately."""
     reporter = reporter or SilentReporter()
-    files = find_files(files, reporter)
-    with claimed_probe(output, [*files.paths().values(), embedder.bundle.path], force=force) as work:
-        dataset = load_dataset(files, reading, reporter)
-        if dataset.scheme:
-            raise CorpusError(f"{files.data}: the tags mark spans. Use tags of single words, such as parts of speech.")
-        if not dataset.test:
-            raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
-        texts = read_texts(dataset, embedder, reporter)
-        sentences = list(sentences_of(chain(*texts.values())))
-        beside = word2vec_beside(word2vec, embedder, sentences, reporter)
-        cache = open_vectors(work, embedder, sentences, reporter, force=force)
-        facts = facts_of(embedder, dataset.parts())
-        report = _TagProbe(dataset, texts, reporter).report(cache, beside, facts)
-        report.write(output)
-    return report
-
-
-@contextmanager
-def claimed_probe(output: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[WorkFolder]:
-    """Reserve the output of a probe, and yield a work folder that is removed when the probe is done."""
-    work = WorkFolder.of(output)
-    with claimed_output(output, inputs, written_as("probe"), force=force):
-        yield work
-        work.remove()
-
-
-def open_vectors(
-    work: WorkFolder, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter, *, force: bool
-) -> VectorCache:
-    """Compute the vectors of sentences, unless the folder has them for the same sentences and model."""
-    digest = hashlib.sha256(json.dumps(sentences).encode()).hexdigest()
-    work.open({"sentences": digest, **embedder.identity()}, force=force)
-    return VectorCache.on_disk(Work(work.path / "vectors", reporter), embedder, sentences)
+    probe = TagProbe.of(files, reading, embedder, output, word2vec, reporter)
+    return run_job(probe, force=force, reporter=reporter)
 
 
 def word2vec_beside(
@@ -173,51 +138,108 @@ def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict
     }
 
 
-class _TagProbe:
-    def __init__(self, dataset: Dataset, texts: Texts, reporter: Reporter) -> None:
-        self._dataset, self._texts, self._reporter = dataset, texts, reporter
-        self._labels = dataset.labels()
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TagProbe:
+    """Fits a linear model on each layer, and on word2vec vectors, to predict the tags of words."""
+
+    dataset: Dataset
+    data: Mapping[str, Any]  # what the dataset depends on
+    texts: Texts
+    embedder: ElmoEmbedder
+    word2vec: Word2Vec | None
+    output: Path
+
+    valuable = ()
+    may_replace = staticmethod(written_as("probe"))
+
+    @classmethod
+    def of(
+        cls,
+        files: DataFiles,
+        reading: Reading,
+        embedder: ElmoEmbedder,
+        output: Path,
+        word2vec: Path | None,
+        reporter: Reporter,
+    ) -> "TagProbe":
+        """Read the data, and find word2vec vectors to compare with."""
+        files = find_files(files, reporter)
+        dataset = load_dataset(files, reading, reporter)
+        if dataset.scheme:
+            raise CorpusError(f"{files.data}: the tags mark spans. Use tags of single words, such as parts of speech.")
+        if not dataset.test:
+            raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
+        texts = read_texts(dataset, embedder, reporter)
+        beside = word2vec_beside(word2vec, embedder, list(sentences_of(chain(*texts.values()))), reporter)
+        data = describe_data(dataset, files, reading)
+        return cls(dataset=dataset, data=data, texts=texts, embedder=embedder, word2vec=beside, output=output)
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The data and the model."""
+        return [*self.dataset.files.values(), self.embedder.bundle.path]
+
+    @property
+    def _sentences(self) -> list[Sentence]:
+        return list(sentences_of(chain(*self.texts.values())))
+
+    def made_from(self) -> dict[str, Any]:
+        """Return what the scores depend on."""
+        return {**self.data, "word2vec": word2vec_digest(self.word2vec), **self.embedder.identity()}
+
+    def make(self, path: Path, work: Work) -> ProbeReport:
+        """Compute the vectors, fit a model on each layer, and write the report."""
+        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, self._sentences)
+        layers: list[int | None] = [*([None] if self.word2vec else []), *range(cache.vectors.shape[1])]
+
+        def fit(layer: int | None, _: Files) -> Json:
+            dev_score, rows = self._fit(self._vectors(cache, layer))
+            return {"dev_score": dev_score, "rows": rows.tolist()}
+
+        step = Step(name="linear models", compute=fit, unit="models", total=len(layers), in_order=True)
+        others = []
+        for layer, part in zip(layers, work.run(step, layers), strict=True):
+            name, found = "word2vec" if layer is None else f"layer {layer}", part.value()
+            rows = np.array(found["rows"], np.float64)
+            others.append(Probed(name=name, layer=layer, rows=rows, dev_score=found["dev_score"]))
+            work.reporter.note(f"{name}: accuracy {others[-1].score:.4f}")
+        what = f"tag of each word ({len(self._labels)} tags)"
+        facts = facts_of(self.embedder, self.dataset.parts())
+        report = ProbeReport(what=what, baseline=self._baseline(), others=others, facts=facts)
+        report.write(path, self.output.name)
+        return report
+
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        return self.dataset.labels()
+
+    @cached_property
+    def _classes(self) -> dict[str, NDArray[np.int64]]:
         numbers = {label: number for number, label in enumerate(self._labels)}
-        self._classes = {
+        return {
             part: np.array([numbers.get(label, -1) for example in examples for label in example.labels], np.int64)
-            for part, examples in dataset.parts().items()
+            for part, examples in self.dataset.parts().items()
         }
 
-    def report(self, cache: VectorCache, word2vec: Word2Vec | None, facts: Mapping[str, Any]) -> ProbeReport:
-        others = []
-        total = cache.vectors.shape[1] + (word2vec is not None)
-        with self._reporter.progress("linear models", unit="models", total=total) as progress:
-            for name, layer, vectors in self._inputs(cache, word2vec):
-                others.append(self._probed(name, layer, vectors))
-                progress.update(1)
-        return ProbeReport(
-            what=f"tag of each word ({len(self._labels)} tags)", baseline=self._baseline(), others=others, facts=facts
-        )
-
-    def _inputs(
-        self, cache: VectorCache, word2vec: Word2Vec | None
-    ) -> Iterator[tuple[str, int | None, dict[str, Any]]]:
-        """Yield the vectors of all words by part, shape (N, D), with their name and layer."""
-        if word2vec is not None:
-            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self._texts}
-            yield "word2vec", None, {part: word2vec.table[each] for part, each in rows.items()}
-        rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self._texts}
-        for layer in range(cache.vectors.shape[1]):
-            yield f"layer {layer}", layer, {part: np.asarray(cache.vectors[each, layer]) for part, each in rows.items()}
+    def _vectors(self, cache: VectorCache, layer: int | None) -> dict[str, Any]:
+        """Return a layer's vectors of all words by part, or their word2vec vectors, shape (N, D)."""
+        if layer is None and (word2vec := self.word2vec) is not None:
+            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self.texts}
+            return {part: word2vec.table[rows_of_part] for part, rows_of_part in rows.items()}
+        rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self.texts}
+        return {part: np.asarray(cache.vectors[rows_of_part, layer]) for part, rows_of_part in rows.items()}
 
     def _rows(self, part: str, rows_of: Any) -> NDArray[np.int64]:
         found = [np.zeros(0, np.int64)]
-        for [text] in self._texts[part]:
+        for [text] in self.texts[part]:
             found.append(np.concatenate([rows_of(text), np.zeros(1, np.int64)])[text.owners])
         return np.concatenate(found).astype(np.int64)
 
-    def _probed(self, name: str, layer: int | None, vectors: Mapping[str, Any]) -> Probed:
+    def _fit(self, vectors: Mapping[str, Any]) -> tuple[float, Rows]:
+        """Return the accuracy on the development examples, and the counts of correct tags in the test sentences."""
         [(_, model)] = fit_path(vectors["train"], self._classes["train"], len(self._labels), [_STRENGTH])
         dev, test = (model.log_probabilities(vectors[part]).argmax(axis=1) for part in ("dev", "test"))
-        dev_score = float((dev == self._classes["dev"]).mean())
-        probed = Probed(name=name, layer=layer, rows=self._by_sentence(test), dev_score=dev_score)
-        self._reporter.note(f"{name}: accuracy {probed.score:.4f}")
-        return probed
+        return float((dev == self._classes["dev"]).mean()), self._by_sentence(test)
 
     def _baseline(self) -> Probed:
         """Predict each word's most frequent training tag; for unseen words, the most frequent tag overall."""
@@ -230,11 +252,11 @@ class _TagProbe:
         return Probed(name="most frequent tag of the word", layer=None, rows=self._by_sentence(found))
 
     def _words(self, part: str) -> Iterator[str]:
-        for [text] in self._texts[part]:
+        for [text] in self.texts[part]:
             yield from (text.text[start:end] for start, end in text.units)
 
     def _by_sentence(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
         """Count the correct tags and all tags in each test sentence."""
-        lengths = [len(example.labels) for example in self._dataset.test]
+        lengths = [len(example.labels) for example in self.dataset.test]
         right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
         return np.array([(each.sum(), len(each)) for each in right], np.float64)

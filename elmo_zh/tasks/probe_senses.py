@@ -1,6 +1,8 @@
 """Measure how well each layer of a model separates the senses of marked words, by nearest neighbour."""
 
 import csv
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +22,12 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import parse_json
+from elmo_zh.run.job import Work, run_job
+from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.encode_texts import TextReader
-from elmo_zh.tasks.probe import Probed, ProbeReport, claimed_probe, facts_of, open_vectors, word2vec_beside
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.probe import Probed, ProbeReport, facts_of, word2vec_beside
+from elmo_zh.tasks.vector_cache import Sentence, VectorCache
 
 # word2vec gives a word one vector for all its senses, so this many words on either side are averaged instead.
 _WINDOW_WORDS = 5
@@ -142,16 +146,49 @@ def probe_senses(
     Words with one sense or one occurrence are left out. For word2vec, the vectors of surrounding words are averaged.
     """
     reporter = reporter or SilentReporter()
-    read = [path, *([texts] if texts else []), embedder.bundle.path]
-    with claimed_probe(output, read, force=force) as work:
-        marked = _ambiguous(read_senses(path, texts, encoding), path, reporter)
-        places = _places(marked, embedder)
-        sentences = [tokens for tokens, _ in places]
-        beside = word2vec_beside(word2vec, embedder, sentences, reporter)
-        cache = open_vectors(work, embedder, sentences, reporter, force=force)
-        report = _report_senses(marked, places, cache, beside, facts_of(embedder, {"occurrences": marked}))
-        report.write(output)
-    return report
+    marked = _ambiguous(read_senses(path, texts, encoding), path, reporter)
+    places = _places(marked, embedder)
+    probe = SenseProbe(
+        inputs=(path, *([texts] if texts else []), embedder.bundle.path),
+        marked=marked,
+        places=places,
+        embedder=embedder,
+        word2vec=word2vec_beside(word2vec, embedder, [tokens for tokens, _ in places], reporter),
+        output=output,
+    )
+    return run_job(probe, force=force, reporter=reporter)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SenseProbe:
+    """Predicts the sense of each marked word by its most similar other occurrence."""
+
+    inputs: Sequence[Path]
+    marked: Sequence[MarkedWord]
+    places: Sequence[Place]
+    embedder: ElmoEmbedder
+    word2vec: Word2Vec | None
+    output: Path
+
+    valuable = ()
+    may_replace = staticmethod(written_as("probe"))
+
+    @property
+    def _sentences(self) -> list[Sentence]:
+        return [tokens for tokens, _ in self.places]
+
+    def made_from(self) -> dict[str, Any]:
+        """Return what the vectors depend on."""
+        sentences = hashlib.sha256(json.dumps(self._sentences).encode()).hexdigest()
+        return {"sentences": sentences, **self.embedder.identity()}
+
+    def make(self, path: Path, work: Work) -> ProbeReport:
+        """Compute the vectors, and write the report."""
+        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, self._sentences)
+        facts = facts_of(self.embedder, {"occurrences": self.marked})
+        report = _report_senses(self.marked, self.places, cache, self.word2vec, facts)
+        report.write(path, self.output.name)
+        return report
 
 
 def _ambiguous(marked: Sequence[MarkedWord], path: Path, reporter: Reporter) -> list[MarkedWord]:

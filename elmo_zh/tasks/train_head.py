@@ -4,9 +4,8 @@ All random numbers of an epoch depend only on the seed and the epoch number, so 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,8 @@ from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
 from elmo_zh.reader.batches import iter_length_sorted
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.run.work_folder import Region, WorkFolder
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
 from elmo_zh.tasks.layers import choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
@@ -34,6 +32,7 @@ _LARGEST_GRADIENT = 5.0
 _BATCH_UNITS = 8192
 # For n-grams, each of which occurs in few texts.
 _CRF_LEARNING_RATE = 0.03
+_MODULES, _OPTIMIZER = "modules", "optimizer"
 Target = int | float | list[int]
 
 
@@ -61,7 +60,17 @@ class TrainedHead:
 
     def is_unfinished(self, settings: TrainSettings) -> bool:
         """Return whether the epochs ran out while the score was still rising."""
-        return not _State(self.lines, {}).has_stopped_rising(settings)
+        return not _has_stopped_rising(self.lines, settings)
+
+
+def best_epoch(lines: Sequence[Mapping[str, Any]]) -> int:
+    """Return the first epoch with the best score, counted from 1."""
+    scores = [line["dev_score"] for line in lines]
+    return scores.index(max(scores)) + 1
+
+
+def _has_stopped_rising(lines: Sequence[Mapping[str, Any]], settings: TrainSettings) -> bool:
+    return bool(lines) and len(lines) - best_epoch(lines) >= settings.patience
 
 
 def train_head(
@@ -72,41 +81,111 @@ def train_head(
     encoder: TextEncoder,
     settings: TrainSettings,
     seed: int,
-    folder: Path,
-    reporter: Reporter,
+    work: Work,
 ) -> TrainedHead:
-    """Train a network, or resume an interrupted training run from its state in `folder`.
+    """Train a network, or continue after the epochs that are finished in the work folder.
 
     `score` returns the network's score on the development examples; higher is better. `seed` determines order and
     dropout. The network starts with its initial weights and is modified.
     """
-    live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
-    learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
-    groups = mix_parameter_groups(head, learning_rate, settings.mix_learning_rate)
-    if live is not None:
-        groups.append({"params": list(live.bilm.parameters()), "lr": settings.bilm_learning_rate})
-    optimizer = torch.optim.Adam(groups)
-    modules = nn.ModuleDict({"head": head} | ({"bilm": live.bilm} if live else {}))
-    state = _State.load(folder / "state", modules, optimizer, reporter)
-    state.precision = choose_lstm_precision(head, settings.batch_size, state.precision)
-    total = settings.epochs * len(items)
-    done = len(state.lines)
-    with reporter.progress(f"seed {seed}", unit="texts", total=total, initial=done * len(items)) as progress:
-        while not state.is_over(settings):
-            epoch = len(state.lines) + 1
-            if live is not None:
-                live.thaw(epoch)
-            started = time.perf_counter()
-            loss = _train_epoch(head, items, optimizer, encoder, settings, [seed, epoch], progress)
-            head.eval()
-            line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": score(head)}
-            state.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
-            if state.best_epoch() == epoch:
-                state.best = {name: value.clone() for name, value in modules.state_dict().items()}
-            state.save(folder / "state", modules, optimizer)
-            progress.update(0, loss=loss, dev=line["dev_score"])
-    best_score = state.lines[state.best_epoch() - 1]["dev_score"]
-    return TrainedHead(state.best_of("head"), state.best_of("bilm"), state.lines, best_score)
+    training = _Training(head, items, score, encoder, settings, seed, work.reporter)
+    parts = training.resume(work)
+    step = Step(name="epochs", compute=training.compute, unit="epochs", total=settings.epochs, in_order=True)
+    for part in work.run(step, training.iter_epochs(), after=list(parts)):
+        parts.append(part)
+        training.remove_unused(parts)
+    best = best_epoch(training.lines) - 1
+    tensors = load_tensors(parts[best].file(_MODULES))
+
+    def weights_of(module: str) -> dict[str, Tensor]:
+        start = f"{module}."
+        return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+    return TrainedHead(weights_of("head"), weights_of("bilm"), training.lines, training.lines[best]["dev_score"])
+
+
+class _Training:
+    """The training of a network; an epoch is a part, whose files are the weights and the state of the optimiser.
+
+    Only the last state and the weights with the best score are kept.
+    """
+
+    def __init__(
+        self,
+        head: TaskHead,
+        items: Sequence[Item],
+        score: Callable[[TaskHead], float],
+        encoder: TextEncoder,
+        settings: TrainSettings,
+        seed: int,
+        reporter: Reporter,
+    ) -> None:
+        self._head, self._items, self._score, self._encoder = head, items, score, encoder
+        self._settings, self._seed, self._reporter = settings, seed, reporter
+        self._live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
+        learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
+        groups = mix_parameter_groups(head, learning_rate, settings.mix_learning_rate)
+        if self._live is not None:
+            groups.append({"params": list(self._live.bilm.parameters()), "lr": settings.bilm_learning_rate})
+        self._optimizer = torch.optim.Adam(groups)
+        self._modules = nn.ModuleDict({"head": head} | ({"bilm": self._live.bilm} if self._live else {}))
+        self._precision = ""
+        self.lines: list[dict[str, Any]] = []
+
+    def resume(self, work: Work) -> list[FinishedPart]:
+        """Load the state after the last finished epoch; return all finished epochs."""
+        parts = work.finished("epochs")
+        self.lines = [part.value()["line"] for part in parts]
+        if parts:
+            last, best = parts[-1], parts[best_epoch(self.lines) - 1]
+            if not all(path.exists() for path in (last.file(_MODULES), last.file(_OPTIMIZER), best.file(_MODULES))):
+                work.discard("epochs")  # the files of a damaged epoch's predecessors are gone
+                self.lines = []
+                return []
+            self._modules.load_state_dict(load_tensors(last.file(_MODULES)))
+            known: dict[int, dict[str, Tensor]] = {}
+            for name, value in load_tensors(last.file(_OPTIMIZER)).items():
+                number, _, key = name.partition(".")
+                known.setdefault(int(number), {})[key] = value
+            groups = self._optimizer.state_dict()["param_groups"]
+            self._optimizer.load_state_dict({"state": known, "param_groups": groups})
+            self._precision = last.value()["precision"]
+        self._precision = choose_lstm_precision(self._head, self._settings.batch_size, self._precision)
+        return parts
+
+    def iter_epochs(self) -> Iterator[int]:
+        """Yield the numbers of the epochs to come, counted from 1, until the score has stopped rising."""
+        while len(self.lines) < self._settings.epochs and not _has_stopped_rising(self.lines, self._settings):
+            yield len(self.lines) + 1
+
+    def compute(self, epoch: int, files: Files) -> Json:
+        """Train for an epoch, and write the state after it; return its figures."""
+        if self._live is not None:
+            self._live.thaw(epoch)
+        started = time.perf_counter()
+        with self._reporter.progress(f"seed {self._seed}", unit="texts", total=len(self._items)) as progress:
+            if self.lines:
+                progress.update(0, loss=self.lines[-1]["train_loss"], dev=self.lines[-1]["dev_score"])
+            seeds = [self._seed, epoch]
+            loss = _train_epoch(
+                self._head, self._items, self._optimizer, self._encoder, self._settings, seeds, progress
+            )
+        self._head.eval()
+        line = {"seed": self._seed, "epoch": epoch, "train_loss": loss, "dev_score": self._score(self._head)}
+        self.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
+        states = self._optimizer.state_dict()["state"]
+        flat = {f"{number}.{key}": value for number, state in states.items() for key, value in state.items()}
+        for suffix, tensors in ((_MODULES, self._modules.state_dict()), (_OPTIMIZER, flat)):
+            with files.file(suffix, lasts=False) as path:
+                save_tensors(tensors, path)
+        return {"line": self.lines[-1], "precision": self._precision}
+
+    def remove_unused(self, parts: Sequence[FinishedPart]) -> None:
+        """Delete the files of earlier epochs except for the best weights."""
+        best = parts[best_epoch(self.lines) - 1]
+        for part in parts[:-1]:
+            for suffix in (_OPTIMIZER, *((_MODULES,) if part != best else ())):
+                part.file(suffix).unlink(missing_ok=True)
 
 
 @with_half_of_the_threads()
@@ -199,54 +278,3 @@ def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder, m
         for index, each in zip(chosen, getattr(head, method)(batches_of(batch, encoder), *targets), strict=True):
             found[index] = each
     return found
-
-
-@dataclass
-class _State:
-    """The state of training after an epoch; the current weights are in the modules."""
-
-    lines: list[dict[str, Any]]
-    best: dict[str, Tensor]
-    precision: str = ""
-
-    @classmethod
-    def load(cls, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, reporter: Reporter) -> "_State":
-        """Load modules, optimiser and state from a folder; return a new state if it has no valid one."""
-        figures = WorkFolder(folder).figures("lines")
-        if figures is None:
-            if folder.is_dir():
-                reporter.warn(f"{folder} is damaged, so this training run starts over.")
-            return cls([], {})
-        modules.load_state_dict(load_tensors(folder / "modules.safetensors"))
-        known: dict[int, dict[str, Tensor]] = {}
-        for name, value in load_tensors(folder / "optimizer.safetensors").items():
-            number, _, key = name.partition(".")
-            known.setdefault(int(number), {})[key] = value
-        optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
-        return cls(figures["lines"], load_tensors(folder / "best.safetensors"), figures["precision"])
-
-    def save(self, folder: Path, modules: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Write the state, atomically replacing the previous epoch's."""
-        states = optimizer.state_dict()["state"]
-        flat = {f"{number}.{key}": value for number, each in states.items() for key, value in each.items()}
-        with atomic_path(folder) as unfinished:
-            unfinished.mkdir()
-            for name, tensors in (("modules", modules.state_dict()), ("best", self.best), ("optimizer", flat)):
-                save_tensors(tensors, unfinished / f"{name}.safetensors")
-            files = list(map(Region.whole, sorted(unfinished.iterdir())))
-            WorkFolder(unfinished).finish("lines", {"lines": self.lines, "precision": self.precision}, files)
-
-    def best_of(self, module: str) -> dict[str, Tensor]:
-        start = f"{module}."
-        return {name.removeprefix(start): value for name, value in self.best.items() if name.startswith(start)}
-
-    def best_epoch(self) -> int:
-        """Return the first epoch with the best score, counted from 1; 0 before the first epoch."""
-        scores = [line["dev_score"] for line in self.lines]
-        return scores.index(max(scores)) + 1 if scores else 0
-
-    def is_over(self, settings: TrainSettings) -> bool:
-        return len(self.lines) >= settings.epochs or self.has_stopped_rising(settings)
-
-    def has_stopped_rising(self, settings: TrainSettings) -> bool:
-        return len(self.lines) - self.best_epoch() >= settings.patience

@@ -3,8 +3,7 @@
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -21,8 +20,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.find_bundle import find_installed
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import BundleError, OptionError, OutputError
-from elmo_zh.run.reporter import Progress
+from elmo_zh.errors import BundleError, OptionError
 from elmo_zh.tasks.compare import CompareJob, _find_ancestor, compare_task
 from elmo_zh.tasks.comparison import (
     ANCESTOR,
@@ -71,22 +69,6 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
     return written(folder, "data.jsonl", lines(*rows))
 
 
-class Recorder(Heard):
-    def __init__(self, most: int = 10**9) -> None:
-        super().__init__()
-        self.most = most
-
-    @contextmanager
-    def progress(self, *_: object, unit: str, **__: object) -> Iterator[Progress]:
-        with super().progress() as progress:
-            yield self if unit == "training runs" else progress
-
-    def update(self, amount: int, **_: float) -> None:
-        self.most -= amount
-        if not self.most:
-            raise KeyboardInterrupt
-
-
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
@@ -97,11 +79,6 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("elmo_zh.tasks.prepared_task.train_head", train)
     return seeds
-
-
-def scores(folder: Path) -> list[Any]:
-    runs = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["runs"]
-    return [(run["model"], run["share"], run["seed"], run["score"], run["dev_score"]) for run in runs]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -145,48 +122,11 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_an_interrupted_comparison_trains_nothing_twice(
-    embedder: ElmoEmbedder, tmp_path: Path, trained: list[int]
-) -> None:
-    path = write_tags(tmp_path, food_tag, 40)
-    compare_task(job_of(path, "tag"), embedder, tmp_path / "whole")
-    assert len(trained) == 3 * 2 * 2 + 3  # the CRF learns from all labels once
-    with pytest.raises(KeyboardInterrupt):
-        compare_task(job_of(path, "tag"), embedder, tmp_path / "found", reporter=Recorder(most=6))
-    assert not (tmp_path / "found").exists()
-    other = job_of(path, "tag", shares=(1.0,))
-    told = message_of(OutputError, lambda: compare_task(other, embedder, tmp_path / "found"))
-    assert "contains an unfinished training run with different data" in told
-    compare_task(job_of(path, "tag"), embedder, tmp_path / "found")
-    assert len(trained) == 2 * (3 * 2 * 2 + 3)
-    assert scores(tmp_path / "found") == scores(tmp_path / "whole")
-    told = message_of(OutputError, lambda: compare_task(job_of(path, "tag"), embedder, tmp_path / "found"))
-    assert told.startswith(f"{tmp_path / 'found'} already exists.")
-
-
-def test_a_damaged_training_is_repeated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    """A changed digit used to end in another score with status 0."""
-    path = write_tags(tmp_path, food_tag, 40)
-    job = job_of(path, "tag", shares=(1.0,))
-    job = replace(job, fit=replace(job.fit, training=TrainSettings(epochs=1), num_seeds=1))
-    compare_task(job, embedder, tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        compare_task(job, embedder, tmp_path / "found", reporter=Recorder(most=3))
-    [record] = tmp_path.glob("found.parts/seed-1/*-word2vec.json")
-    record.write_bytes(record.read_bytes().replace(b'score": 0.', b'score": 1.', 1))
-    (tmp_path / "found.parts" / "vectors_seconds.json").write_bytes(bytes(20))
-    second = Recorder()
-    compare_task(job, embedder, tmp_path / "found", reporter=second)
-    assert second.warnings == [f"Some finished work in {record.parent} is damaged and will be computed again."]
-    assert scores(tmp_path / "found") == scores(tmp_path / "whole")
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_tags(tmp_path, lambda text, place: text[place])
     path.rename(tmp_path / "train.conll")
     write_tags(tmp_path, lambda text, place: text[place], 30).rename(tmp_path / "dev.conll")
-    reporter = Recorder()
+    reporter = Heard()
     job = job_of(tmp_path, "tag", shares=(1.0,))
     comparison = compare_task(
         replace(job, fit=replace(job.fit, num_seeds=1)), embedder, tmp_path / "found", reporter=reporter
@@ -211,7 +151,7 @@ def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) ->
     child = child_of(embedder, tmp_path / "child")
     path = write_tags(tmp_path, food_tag, 40)
     job = job_of(path, "tag", ancestor=embedder.bundle.path)
-    reporter = Recorder()
+    reporter = Heard()
     comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
     assert any("has no word2vec vectors; the vectors in" in note for note in reporter.notes)
     assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
@@ -236,7 +176,7 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     assert find_installed("sha256:0") is None
 
     child = child_of(embedder, tmp_path / "child")
-    reporter = Recorder()
+    reporter = Heard()
     told = message_of(BundleError, lambda: compare_task(job_of(path, "tag"), child, tmp_path / "x", reporter=reporter))
     assert "has no word2vec vectors" in told
     [note] = reporter.notes
@@ -401,7 +341,7 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
     path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")  # copies are in one fold
     job = job_of(path, shares=(1.0,), folds=None)
     job = replace(job, fit=replace(job.fit, settings=replace(job.fit.settings, metric="macro_f1")))
-    reporter = Recorder()
+    reporter = Heard()
     comparison = compare_task(job, embedder, tmp_path / "found", reporter=reporter)
     total = len(path.read_text(encoding="utf-8").splitlines())
     assert any(f"3-fold cross-validation tests on all {total} examples; --folds 1 would" in x for x in reporter.notes)

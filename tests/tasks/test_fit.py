@@ -1,9 +1,7 @@
-"""Training a task: it learns, repeats itself bit for bit, resumes, and predicts what it was taught."""
+"""Training a task: it learns, and predicts what it was taught."""
 
-import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,13 @@ import numpy as np
 import pytest
 from contract.command_line import contents_alone
 from drawn_bundles import TOKENS, write_model
-from messages import Heard, message_of
+from messages import message_of
 from numpy.typing import NDArray
 from tasks.labelled import changed, drawn_texts, lines, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import BundleError, CorpusError, OptionError, OutputError, RunError
-from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.errors import BundleError, CorpusError, OptionError, RunError
 from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, TagPrediction
 from elmo_zh.tasks.task_model import TaskModel
@@ -140,113 +137,6 @@ def test_company_changes_nothing(trained: Callable[[str], Path]) -> None:
         model.predict("我吃")
     with pytest.raises(TypeError, match="expected a string"):
         model.predict([None])  # type: ignore[list-item]
-
-
-def without_seconds(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = dict(contents_alone(folder))
-    lines = [json.loads(line) for line in found["metrics.jsonl"].splitlines()]
-    found["metrics.jsonl"] = [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
-    return found
-
-
-class _StoppedError(Exception):
-    pass
-
-
-class StoppedAfter(SilentReporter):
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-
-    @contextmanager
-    def progress(self, description: str, **_: object) -> Iterator[Progress]:  # type: ignore[override]
-        reporter = self
-
-        class Counted:
-            def update(self, amount: int, **figures: float) -> None:
-                reporter.steps -= description.startswith("seed")
-                if not reporter.steps:
-                    raise _StoppedError
-
-        yield Counted()
-
-
-# The last step of a mixture is in the training of its CRF.
-TRAININGS = [("classify", "bilstm", None), ("tag", "mixture", None), ("classify", "bilstm", 0.01)]
-
-
-@pytest.mark.parametrize(("kind", "head", "bilm_rate"), TRAININGS)
-def test_an_interrupted_training_ends_with_the_same_bytes(
-    embedder: ElmoEmbedder,
-    tmp_path: Path,
-    kind: str,
-    head: str,
-    bilm_rate: float | None,
-    request: pytest.FixtureRequest,
-) -> None:
-    """Pictures too, which are compared once."""
-    if kind == "classify":
-        request.getfixturevalue("no_pictures")
-    job = job_of(write_data(tmp_path, kind), kind, num_seeds=2)
-    job = replace(job, settings=replace(job.settings, head=head))
-    job = replace(job, training=replace(job.training, epochs=3, bilm_learning_rate=bilm_rate))
-    whole, stopped = tmp_path / "whole" / "task", tmp_path / "stopped" / "task"
-    whole.parent.mkdir()
-    stopped.parent.mkdir()
-    fit_task(job, embedder, whole)
-    for steps in (3, 25, 42, *([25] if head == "mixture" else [])):
-        with pytest.raises(_StoppedError):
-            fit_task(job, embedder, stopped, reporter=StoppedAfter(steps))
-        assert not stopped.exists()
-    fit_task(job, embedder, stopped)
-    assert without_seconds(stopped) == without_seconds(whole)
-    seeds = json.loads((stopped / "task.json").read_text(encoding="utf-8"))["scores"]["seeds"]
-    assert list(seeds) == ["1", "2"]
-
-
-@pytest.fixture(scope="module")
-def stopped(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> tuple[FitJob, Path]:
-    """A job of three epochs; a folder with what it makes, `whole/task`, and `task.parts`, stopped in the third."""
-    folder = tmp_path_factory.mktemp("stopped")
-    job = job_of(write_data(folder, "classify"), "classify")
-    job = replace(job, training=replace(job.training, epochs=3))
-    (folder / "whole").mkdir()
-    fit_task(job, embedder, folder / "whole" / "task")
-    with pytest.raises(_StoppedError):
-        fit_task(job, embedder, folder / "task", reporter=StoppedAfter(25))
-    return job, folder
-
-
-@pytest.mark.parametrize(
-    ("name", "of_zeros"), [("modules", False), ("best", True), ("optimizer", False), ("lines", False)]
-)
-def test_a_damaged_training_starts_again(
-    embedder: ElmoEmbedder, stopped: tuple[FitJob, Path], tmp_path: Path, name: str, *, of_zeros: bool
-) -> None:
-    """A changed weight used to end in another network with status 0."""
-    job, folder = stopped
-    shutil.copytree(folder / "task.parts", tmp_path / "task.parts")
-    state = tmp_path / "task.parts" / "seed-1" / "state"
-    [path] = state.glob(f"{name}.*")
-    data = path.read_bytes()
-    place = data.index(b"score") + 8 if name == "lines" else len(data) - 2
-    path.write_bytes(bytes(len(data)) if of_zeros else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-    reporter = Heard()
-    fit_task(job, embedder, tmp_path / "task", reporter=reporter)
-    assert without_seconds(tmp_path / "task") == without_seconds(folder / "whole" / "task")
-    assert reporter.warnings == [f"{state} is damaged, so this training run starts over."]
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_an_unfinished_training_with_other_settings_is_refused(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    job = job_of(write_data(tmp_path, "classify"), "classify")
-    with pytest.raises(_StoppedError):
-        fit_task(job, embedder, tmp_path / "task", reporter=StoppedAfter(20))
-    other = replace(job, settings=replace(job.settings, hidden_dim=7))
-    told = message_of(OutputError, lambda: fit_task(other, embedder, tmp_path / "task"))
-    assert told.startswith(f"{tmp_path / 'task.parts'} contains an unfinished training run with different data, model")
-    fit_task(replace(other, training=TrainSettings(epochs=1)), embedder, tmp_path / "task", force=True)
-    told = message_of(OutputError, lambda: fit_task(job, embedder, tmp_path / "task"))
-    assert told.startswith(f"{tmp_path / 'task'} already exists.")
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -379,7 +269,7 @@ def test_a_task_of_an_earlier_version_is_read(
 @pytest.fixture
 def _last_epoch_is_best(no_pictures: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """These tasks are learned in the first epoch, in which the biLM is still frozen."""
-    monkeypatch.setattr("elmo_zh.tasks.train_head._State.best_epoch", lambda state: len(state.lines))
+    monkeypatch.setattr("elmo_zh.tasks.train_head.best_epoch", len)
 
 
 def tuned_weights(embedder: ElmoEmbedder, data: Path, output: Path, epochs: int) -> dict[str, NDArray[np.float32]]:

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import ROOT, SampleRun, elmo_zh, succeed
-from drawn_bundles import TOKENS, write_model
 from messages import message_of
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -18,9 +16,8 @@ from tasks.labelled import TAG, written
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks import probe_senses as senses_module
 from elmo_zh.tasks.probe import probe_tags
-from elmo_zh.tasks.probe_senses import MarkedWord, nearest_senses, probe_senses, read_senses
+from elmo_zh.tasks.probe_senses import MarkedWord, nearest_senses, read_senses
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -69,26 +66,6 @@ def test_marked_words_of_json_lines() -> None:
         ("flower", ("花",), 0),
         ("a|b", ("我", "花", "。"), 1),
     ]
-
-
-def test_vectors_of_another_reading_of_unknown_words_are_not_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """今天吃 is unknown; <UNK> and its parts give it different vectors."""
-    model = write_model(Path("model"), TOKENS)
-    path = write_objects({"context": ["今天吃", "花"]}, {"context": ["苹果", "花"], "sense": ["flower"]})
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    def stopped_vectors(output: str, unknown: str) -> NDArray[np.float16]:
-        with pytest.raises(KeyboardInterrupt):
-            probe_senses(path, ElmoEmbedder.load(model, "cpu", unknown=unknown), Path(output))
-        found: NDArray[np.float16] = np.load(Path(f"{output}.parts", "vectors", "vectors.npy"))
-        return found
-
-    monkeypatch.setattr(senses_module, "_report_senses", stop)
-    first, second = stopped_vectors("found", "unk"), stopped_vectors("found", "backoff")
-    assert (first != second).any()
-    np.testing.assert_array_equal(second, stopped_vectors("fresh", "backoff"))
 
 
 WRONG_OBJECTS: list[tuple[dict[str, Any], str]] = [
