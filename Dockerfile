@@ -4,7 +4,7 @@ WORKDIR /elmo-zh
 COPY . .
 RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \
     -c constraints.txt "torch==$(sed -n 's/^torch==//p' constraints.txt)+cpu" \
-    && pip install --no-cache-dir -c constraints.txt ".[corpus,explore]" ./data/starter
+    && pip install --no-cache-dir -c constraints.txt ".[corpus,explore,tasks]" ./data/starter
 WORKDIR /work
 ENTRYPOINT ["elmo-zh"]
 CMD ["--help"]

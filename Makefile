@@ -113,7 +113,7 @@ NEXT_zh := '安装完毕。接下来用自己的文本训练模型：' '  make t
 	'也可以在浏览器里查看起点模型认识的词：' '  $(BIN)/elmo-zh explore'
 
 set-up:  ## Install everything, with the starter model, into .venv
-	@sh make/set-up.sh corpus explore $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT_$(LANGUAGE_CHOSEN)))
+	@sh make/set-up.sh corpus explore tasks $(if $(filter set-up,$(MAKECMDGOALS)),&& printf '%s\n' $(NEXT_$(LANGUAGE_CHOSEN)))
 
 set-up-test:
 	@sh make/set-up.sh test

@@ -58,6 +58,25 @@ def train_option(name: str, value: str = "") -> str:
 _CHECKOUT = Path(__file__).parents[1]
 
 
+# The extra that brings each package that some command needs and the plain installation lacks.
+_EXTRAS = {
+    **dict.fromkeys(("torch", "gensim", "safetensors"), "train"),
+    **dict.fromkeys(("scipy", "sklearn", "matplotlib"), "words"),
+    "bokeh": "explore",
+}
+# Commands that need several of them, and the extra that brings all.
+_EXTRAS_OF_COMMANDS = {"explore": "explore", "task": "tasks"}
+
+
+def explain_missing(error: ImportError, command: str) -> str:
+    """Return a message that says how to install a package that a command needs, or "" if no extra brings it."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        return ""
+    extra = _EXTRAS_OF_COMMANDS.get(command, _EXTRAS[package])
+    return f"{command or 'This'} needs {package}, which is not installed. Install it with: {install_line(extra)}"
+
+
 def install_line(extra: str) -> str:
     """Return the command that installs an extra of this package; in a checkout, editable and with pinned versions."""
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "constraints.txt")):

@@ -1,6 +1,6 @@
 """Compute ELMo vectors of whole sentences as a step of a scikit-learn pipeline.
 
-Requires the package scikit-learn (extra `sklearn`).
+Requires the package scikit-learn (extra `words`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ try:
     from sklearn.utils.validation import column_or_1d
 except ImportError:
     raise ImportError(
-        f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
+        f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('words')}", name="sklearn"
     ) from None
 
 

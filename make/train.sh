@@ -99,7 +99,7 @@ if [ -n "$INIT" ] && [ ! -e "$RUN/config.toml" ] && [ ! -e "$INIT/bundle.json" ]
     esac
 fi
 
-sh make/set-up.sh corpus explore || exit 1
+sh make/set-up.sh corpus explore tasks || exit 1
 
 set -- "$@" --run "$RUN"
 [ -z "$CONFIG" ] || set -- "$@" --config "$CONFIG"

@@ -244,7 +244,7 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.delitem(sys.modules, "elmo_zh.sklearn")
     with pytest.raises(ImportError) as caught:
         importlib.import_module("elmo_zh.sklearn")
-    assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('sklearn')}"
+    assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('words')}"
     assert caught.value.__suppress_context__
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
 from elmo_zh.bundle.description import OWN_PROGRAM
 from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden
@@ -135,6 +134,8 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
         save_weights(folder / "model.hdf5", source.weights, form.dtype)
     else:
         arrays = published_arrays(source.weights, form.dtype)
+        from safetensors.numpy import save_file
+
         path = folder / "model.safetensors"
         path.touch()
         mode = path.stat().st_mode

@@ -7,6 +7,7 @@ import click
 
 from elmo_zh.config.load import sections_with
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.invocation import explain_missing
 from elmo_zh.run.disk_space import ADVICE, is_full_disk, system_error_number
 
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
@@ -24,6 +25,8 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     """Return the messages for a known problem in a command, or None for a bug, which needs its traceback."""
     if isinstance(error, ElmoZhError):
         return list(error.messages)
+    if isinstance(error, ImportError) and (message := explain_missing(error, command)):
+        return [message]
     text = " ".join(str(error).split())
     number = system_error_number(error)
     filename = error.filename if isinstance(error, OSError) else None

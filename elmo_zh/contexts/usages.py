@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.nearest import iter_cosines, unit_rows
-from elmo_zh.errors import ElmoZhError
-from elmo_zh.invocation import install_line
 
 Floats = NDArray[np.float64]
 
@@ -115,11 +113,8 @@ class ClusterChoice:
 
 def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
     """Cluster at least two vectors, shape (n, D), deterministically; if `number` is None, choose it."""
-    try:
-        import sklearn.cluster  # noqa: F401
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise ElmoZhError(f"Finding usages requires scikit-learn. Install it with: {install_line('sklearn')}") from None
+    from threadpoolctl import threadpool_limits
+
     fitted = np.arange(len(vectors))
     if len(vectors) > MOST_FITTED:
         fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))

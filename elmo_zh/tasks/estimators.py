@@ -34,7 +34,7 @@ try:
     from elmo_zh.sklearn import StringEstimator, label_column, list_strings
 except ImportError:
     raise ImportError(
-        f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('sklearn')}", name="sklearn"
+        f"elmo_zh.tasks.estimators needs scikit-learn. Install it with: {install_line('tasks')}", name="sklearn"
     ) from None
 
 

@@ -1,6 +1,5 @@
 """Usages of a word: clusters of drawn vectors with known truth, and the command on a drawn model."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,6 @@ from elmo_zh.contexts.usages import (
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import colour_points
-from elmo_zh.invocation import install_line
 from elmo_zh.run.reporter import SilentReporter
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -252,10 +250,6 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
     ):
         with pytest.raises(ElmoZhError, match=message):
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ElmoZhError) as caught:
-        find_senses(senses_index, "苹果")
-    assert str(caught.value) == f"Finding usages requires scikit-learn. Install it with: {install_line('sklearn')}"
 
 
 def test_the_command(senses_index: ContextIndex, model: Path) -> None:

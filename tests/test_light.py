@@ -1,0 +1,81 @@
+"""The plain installation has no PyTorch, SciPy, scikit-learn or matplotlib, and reads with a model all the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from contract.command_line import ROOT
+
+STARTER = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
+MISSING = ("torch", "scipy", "sklearn", "matplotlib", "gensim", "safetensors", "bokeh")
+BLOCK = f"import sys; sys.modules.update(dict.fromkeys({MISSING!r}))"
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a text, and a sitecustomize that hides the packages of the extras."""
+    folder = tmp_path_factory.mktemp("light")
+    (folder / "sitecustomize.py").write_text(BLOCK)
+    (folder / "text.txt").write_text("我昨天买了一个苹果吃。\n新一代苹果手机今天上市。\n", encoding="utf-8")
+    return folder
+
+
+def python(light: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(light), str(ROOT)]), "ELMO_ZH_MODEL": str(STARTER)}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=light, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_modules_that_read_with_a_model_can_be_imported(light: Path) -> None:
+    names = [
+        ".".join(("elmo_zh", *path.relative_to(ROOT / "elmo_zh").with_suffix("").parts)).removesuffix(".__init__")
+        for path in sorted((ROOT / "elmo_zh").rglob("*.py"))
+        if path.name != "__main__.py"
+    ]
+    code = "import importlib, sys\nfor name in sys.argv[1:]:\n try: importlib.import_module(name)\n"
+    code += " except ImportError as error: print(name, error.name)"
+    answer = python(light, "-c", code, *names)
+    assert answer.returncode == 0, answer.stderr
+    failed = dict(line.split() for line in answer.stdout.splitlines())
+    reading = ("elmo_zh.reader", "elmo_zh.bundle.read", "elmo_zh.scoring", "elmo_zh.embed.embedder", "elmo_zh.cli")
+    assert not [name for name in failed if name.startswith(reading)]
+    assert len(failed) < len(names) / 2
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        ("embed text.txt --output v.hdf5", "Wrote v.hdf5"),
+        ("evaluate text.txt", "perplexity"),
+        ("score text.txt", "bits_per_character"),
+        ("substitutes 我昨天买了一个苹果吃。 --word 苹果", "面包"),
+        ("index text.txt --output text.index --min-count 1", "Wrote text.index"),
+        ("concordance 苹果 text.txt", "苹果"),
+        (f"info {STARTER} --check", "ok"),
+    ],
+)
+def test_commands_that_read_with_a_model(light: Path, command: str, result: str) -> None:
+    answer = python(light, "-m", "elmo_zh", *command.split())
+    assert answer.returncode == 0, answer.stderr
+    assert result in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        ("pipeline text.txt --run run --config tiny", "torch", "train"),
+        ("task fit classify text.txt --output task", "torch", "tasks"),
+        ("explore", "scipy", "explore"),
+    ],
+)
+def test_commands_that_need_more_name_the_line_that_adds_it(
+    light: Path, command: str, package: str, extra: str
+) -> None:
+    answer = python(light, "-m", "elmo_zh", *command.split())
+    assert answer.returncode == 1
+    last = answer.stderr.splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert package in last
+    assert f"[{extra}]" in last
