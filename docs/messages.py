@@ -46,21 +46,34 @@ PATTERNS = (
     *("filterwarnings", "loads", "cast", "annotate", "legend"),
 )
 # Their texts are files or code, except those that they report: the model card, the pages in the browser, operators.
-FILES = ("training/bundle_export.py", "explore/page.py", "spacy.py", "sklearn.py")
+FILES = ("training/model_card.py", "explore/page.py", "spacy.py", "sklearn.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = (
-    *("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel"),
-    *("_TIME_UNITS", "_BASELINES", "MAJORITY", "THIS_CONFIG", "_LEFT"),
+    *("header", "marks", "unit", "KINDS"),
+    *("_BASELINES", "MAJORITY", "_LEFT", "_RESULTS"),
 )
 # Words that no text of the code is: types of click, parts of labelled data, reasons of the system, and the names of
-# counts in stage records, which `info` shows.
+# values in the JSON files of outputs, which `info` shows.
 TERMS = (
     *("integer", "integer range", "float", "float range", "all", "train part", "dev part", "test part"),
     *(os.strerror(getattr(errno, name)) for name in ("ENOENT", "EACCES", "EPERM", "EFBIG", "EISDIR", "ENOTDIR")),
     *(os.strerror(getattr(errno, name)) for name in ("EROFS", "ENOSPC", "EDQUOT", "EIO", "EMFILE", "EADDRINUSE")),
     *("coverage", "given words", "absent words", "train unknown", "train documents", "heldout unknown", "step"),
     *("steps", "training seconds", "heldout share of copies", "vectors", "pretrained vectors", "covered"),
-    *("refused words", "other words", "other words bytes"),
+    *("refused words", "other words", "other words bytes", "a run", "a comparison", "a probe", "yes", "no", "none"),
+    *("size", "started", "finished", "checkpoint step", "sentences", "sentence lengths", "most frequent", "longest"),
+    *("made by", "mode", "sizes", "num tokens", "cell dim", "projection dim", "num layers", "cell clip"),
+    *("projection clip", "skip connections", "num characters", "num slots", "embedding dim", "filters"),
+    *("num highways", "activation", "word dim", "is published", "parameters", "tied softmax", "segmenter"),
+    *("version", "dictionary", "carry state", "warm state", "training", "epochs", "heldout set", "perplexity"),
+    *("forward perplexity", "backward perplexity", "bits per character", "oov rate", "num predictions"),
+    *("split unknown", "started from", "digest", "origin", "program", "unknown", "precision", "dimension"),
+    *("settings", "layers", "segmented", "split sentences", "min count", "max per word", "seed", "counts"),
+    *("unknown tokens", "cut tokens", "kept lines", "columns", "missing words", "model digest", "labels"),
+    *("members", "head", "encoder", "inputs", "elmo at", "regression", "metric", "hidden dim", "character dim"),
+    *("dropout", "mix penalty", "patience", "batch size", "learning rate", "mix learning rate"),
+    *("bilm learning rate", "seeds", "train examples", "dev examples", "test examples", "scores", "chosen seed"),
+    *("accuracy", "macro f1", "by label", "recall", "vocabulary", "options"),
 )
 # Dataclasses whose fields are the columns of a table.
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")
@@ -145,8 +158,10 @@ class Messages(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Add both forms of a counted noun, words of progress bars; leave out patterns and refused arguments."""
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in ("progress", "translate"):
+        if name in ("progress", "translate", "in_language"):
             self._add_words(*node.args[:1])
+        if name == "Step":  # its name is that of its progress
+            self._add_words(*(each.value for each in node.keywords if each.arg == "name"))
         if name == "update" and ast.unparse(node.func).startswith("progress."):
             self.found += [(node.lineno, each.arg) for each in node.keywords if each.arg]
             self._add_words(*(each.value for each in node.keywords if not each.arg))

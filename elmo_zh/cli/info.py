@@ -55,7 +55,7 @@ def info(common: Common, /, path: Path, check: bool, with_precisions: bool) -> N
     if common.device and not (check and is_bundle):
         raise click.UsageError("--device has an effect only on --check of a model bundle. Leave out --device.")
     if with_precisions and not is_bundle:
-        raise click.UsageError(f"--precision needs a model bundle, and {path} is none. Leave out --precision.")
+        raise click.UsageError(f"--precision needs a model bundle, which {path} is not. Leave out --precision.")
     found = describe(path, common.console, check=check, device=common.device or "auto")
     values, lines = found.values, [*found.lines]
     if with_precisions:

@@ -89,7 +89,10 @@ def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
         lines = report.read_text(encoding="utf-8").rstrip().split("\n")
     else:
         about = (translate(KINDS[kind].what), format_bytes(values["bytes"]), format_date(date), texts)
-        lines = [str(path), *rows({**dict(zip(("kind", "size", "date", "texts"), about, strict=True)), **figures})]
+        shown = {**dict(zip(("kind", "size", "date", "texts"), about, strict=True)), **figures}
+        if "scores" in shown:  # the weights of the members are shown
+            shown["scores"] = {name: score for name, score in shown["scores"].items() if name != "members"}
+        lines = [str(path), *rows(shown)]
     if reader := KINDS[kind].reader:
         values["next"] = command(*reader, path)
         lines.append(f"Next: {values['next']}")

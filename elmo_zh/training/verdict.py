@@ -92,8 +92,10 @@ def _judge_perplexity(figures: TrainingFigures) -> Iterator[Finding]:
     elif figures.perplexity < unigram:
         yield Finding("above bigram", f"{reached} not yet below the bigram model's {bigram:,.1f}.", advice)
     else:
-        text = f"no better than word frequencies alone ({unigram:,.1f}), so the model has learned next to nothing."
-        yield Finding("above unigram", f"{reached} {text}", advice)
+        text = (
+            f"{reached} no better than word frequencies alone ({unigram:,.1f}): the model has learned next to nothing."
+        )
+        yield Finding("above unigram", text, advice)
     if figures.num_near_copies:
         text = (
             f"The training text contains near copies of {counted(figures.num_near_copies, 'paragraph')} in the held-out"
