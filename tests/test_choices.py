@@ -188,12 +188,6 @@ def test_a_model_of_another_package_has_a_name(
         assert answer.result()["model"]["path"] == str(model)
     assert np.array_equal(ElmoEmbedder.load("toy").embed(["我们"])[0], ElmoEmbedder.load(model).embed(["我们"])[0])
     assert elmo_zh("info", "toy", "--json").result()["mode"] == "token"
-    # $ELMO_ZH_MODEL takes a name too. A folder comes before an installed model, and the starter is the last resort.
-    monkeypatch.setenv("ELMO_ZH_MODEL", "toy")
-    assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == str(model)
+    # A folder comes before an installed model.
     Path("toy").mkdir()
-    told = elmo_zh("embed", "a.txt", "--force").only_error()
-    assert told.startswith("$ELMO_ZH_MODEL is wrong: toy is not a model bundle")
-    monkeypatch.delenv("ELMO_ZH_MODEL")
-    write_model(Path("runs/latest/model"), TOKENS, text=TextConfig(segmenter="character"))
-    assert elmo_zh("embed", "a.txt", "--json", "--force").result()["model"]["path"] == "runs/latest/model"
+    assert "toy is not a model bundle" in elmo_zh("embed", "a.txt", "--model", "toy", "--force").only_error()

@@ -84,13 +84,6 @@ def test_scikit_learn(folder: Path) -> None:
     assert len(found["search"].cv_results_["params"]) == 9
 
 
-def test_an_index_in_python(folder: Path) -> None:
-    (folder / "data").symlink_to(ROOT / "data")
-    [code] = [block for block in python_blocks(DOCS / "contexts.md") if "ContextIndex.build" in block]
-    index = run(folder, code)["index"]
-    assert (index.path, "热" in index) == (Path("sample.index"), True)
-
-
 def test_spacy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'spacy>=3.8'")
     importlib.import_module("elmo_zh.spacy")  # registers the component, where this checkout is not installed

@@ -542,36 +542,25 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
     assert trapped.exists()
 
 
-def cut_to(share: float) -> Callable[[bytes], bytes]:
-    return lambda content: content[: int(share * len(content))]
-
-
 def with_another_key(content: bytes) -> bytes:
     """The keys of the storages stand twice: where they are used, and last in a list of their own. torch asserts it."""
     first = content.index(b"X", content.rindex(b"]q")) + 5
     return content[:first] + b"x" + content[first + 1 :]
 
 
-def with_another_directory(content: bytes) -> bytes:
-    place = content.index(b"PK\x01\x02") + 2
-    return content[:place] + b"\xff" + content[place + 1 :]
-
-
-@pytest.mark.parametrize(
-    ("legacy", "damage"),
-    [
-        *((legacy, cut_to(share)) for legacy in (False, True) for share in (0.0, 0.003, 0.3, 0.9, 0.999)),
-        (True, with_another_key),
-        (False, with_another_directory),
-    ],
-)
-def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool, damage: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool) -> None:
     source = write_model(tmp_path / "model", has_words=False, legacy=legacy)
     path = source / "encoder.pkl"
-    path.write_bytes(damage(path.read_bytes()))
-    told = refused(source, out)
-    assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (")
-    assert len(told) < 500
+    whole = path.read_bytes()
+    cut = [whole[: int(share * len(whole))] for share in (0.0, 0.003, 0.3, 0.9, 0.999)]
+    place = whole.rfind(b"PK\x01\x02") + 2
+    damaged = with_another_key(whole) if legacy else whole[:place] + b"\xff" + whole[place + 1 :]
+    for content in (*cut, damaged):
+        path.write_bytes(content)
+        told = refused(source, out)
+        assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (")
+        assert len(told) < 500
 
 
 @pytest.mark.parametrize("kind", ["one number repeated", "one tensor under all names"])

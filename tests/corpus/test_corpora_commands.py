@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from contract.command_line import elmo_zh, record_of, succeed
 
-from elmo_zh.config import CORPUS
-
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
@@ -75,13 +73,6 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     for source in found["sources"].values():
         dropped = sum(entry["characters"] for entry in source["dropped"].values())
         assert source["characters"] == source["kept_characters"] + dropped
-
-
-def test_records_of_plain_text_name_no_setting_of_reading_and_cleaning() -> None:
-    """So that a run made before there were such settings goes on."""
-    Path("a.txt").write_text("山水。\n", encoding="utf-8")
-    segment("a.txt")
-    assert not {*CORPUS, "script", "split_unknown"} & set(record()["settings"])
 
 
 def test_standard_input_is_digested_like_a_file() -> None:

@@ -63,24 +63,6 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
 
 
-def test_json_lines_without_text_keep_their_number(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    records = [
-        {"text": "今天"},
-        {"title": "x"},
-        {"text": ["我\r\n吃", "苹果"]},
-        {"text": ""},
-        {"text": 3},
-        {"text": "完"},
-    ]
-    path.write_text("\n\n".join(json.dumps(record) for record in records), encoding="utf-8")
-    assert lines_of(path) == ["今天", "", "我  吃 苹果", "", "", "完"]
-    assert notes_of(path)[:2] == [
-        "Reading a.jsonl: JSON lines, UTF-8, field text",
-        "a.jsonl: records without the chosen field become empty lines (2 of 6).",
-    ]
-
-
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize(
     ("around", "field"),

@@ -17,7 +17,6 @@ from elmo_zh.config import TextConfig
 from elmo_zh.engine import dask_workers as module
 from elmo_zh.engine.dask_workers import dask_workers
 from elmo_zh.errors import BundleError
-from elmo_zh.invocation import install_line
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 
@@ -46,7 +45,7 @@ class Killing(SilentReporter):
         self._victim.kill()
 
 
-@pytest.mark.parametrize("name", ["score", "embed", "index", "segment", "vocab", "encode"])
+@pytest.mark.parametrize("name", ["score", "embed", "index", "vocab", "encode"])
 def test_workers_make_the_bytes_that_this_machine_makes_though_one_is_killed(
     two_workers: Cluster, given: Given, tmp_path: Path, name: str
 ) -> None:
@@ -70,13 +69,9 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, given: Given, tm
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (
-            ("embed", "--stateful"),
-            2,
-            "--stateful processes the lines one after another, on one machine. Leave out --engine.",
-        ),
-        (("score",), 2, "--engine dask needs an output file on a disk that all workers share: --output FILE"),
-        (("index", "--output", "x"), 1, "--engine dask needs Dask. Install it here and on the workers with: "),
+        (("embed", "--stateful"), 2, "Leave out --engine."),
+        (("score",), 2, "--output FILE"),
+        (("index", "--output", "x"), 1, "[dask]'"),
     ],
 )
 def test_what_cannot_be_done(
@@ -94,5 +89,5 @@ def test_what_cannot_be_done(
     command, *options = arguments
     dask = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
     answer = elmo_zh(command, given.text, "--segmented", "--model", given.bundle, *options, *dask)
-    assert answer.only_error(status) == message + (install_line("dask") if status == 1 else "")
+    assert answer.only_error(status).endswith(message)
     assert sorted(path.name for path in given.text.parent.iterdir()) == ["model", "text.txt"]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-import h5py
 import pytest
 from contract.command_line import SampleRun, elmo_zh
 from messages import message_of
@@ -16,7 +15,7 @@ from elmo_zh.cli.failures import explain_failure
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, written_once
-from elmo_zh.run.reporter import SilentReporter, format_bytes
+from elmo_zh.run.reporter import SilentReporter
 
 ADVICE = " Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
 
@@ -52,22 +51,6 @@ def test_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writi
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_in_a_folder_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is named, which the user knows, with the size of all files in it."""
-    shrink_disk(monkeypatch, free=0)
-
-    def attempt() -> None:
-        with atomic_path(tmp_path / "model") as folder:
-            folder.mkdir()
-            (folder / "first").write_bytes(b"a" * 1000)
-            with atomic_path(folder / "second") as unfinished:
-                fill(unfinished, 700)
-
-    told = message_of(FullDiskError, attempt)
-    # The second file has been removed when the folder is looked at.
-    assert told.startswith(f"The disk is full: {tmp_path / 'model'} does not fit into the free space (1.0 kB).")
-
-
 def test_another_error_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="as the system says it") as caught, atomic_path(tmp_path / "a") as unfinished:
         fill(unfinished, 3, errno.EIO)
@@ -94,12 +77,8 @@ def test_a_model_that_is_too_large_is_refused_before_it_is_written(
     source = ["--run", sample_run.path] if command == "export" else [sample_run.model]
     shrink_disk(monkeypatch, free=1500)
     told = elmo_zh(command, *source, "--output", output).only_error()
-    arrays: list[int] = []
-    for name in ("weights.hdf5", "vocab_embedding.hdf5"):
-        with h5py.File(sample_run.model / name, "r") as file:
-            file.visititems(lambda _, item: arrays.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
-    assert told.startswith(f"{output} needs {format_bytes(sum(arrays))} of disk space")
-    assert told.endswith(" of disk space, but only 1.5 kB is free. Free some space, or use another disk.")
+    assert told.startswith(f"{output} needs ")
+    assert "only 1.5 kB is free" in told
     assert not list(tmp_path.iterdir())
 
 

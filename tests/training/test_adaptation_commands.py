@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from contract.command_line import (
     CELL,
     PROJECTION,
@@ -28,7 +27,6 @@ from safetensors.torch import load_file
 from training.ranks import KilledError, changed_loss, kill
 
 from elmo_zh import Word2Vec
-from elmo_zh.bundle.read import load_bundle
 from elmo_zh.run.files import file_digest
 from elmo_zh.training import train_run
 
@@ -122,14 +120,8 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert min(count for word, count in zip(new, counts, strict=True) if word in added) == 2
     assert result["given_words"] == len(old)
     assert result["absent_words"] == counts.count(0) > 0
-    told = answer.stderr.splitlines()
-    assert f"Settings taken from {base}: model.cell_dim = {CELL}, model.projection_dim = {PROJECTION}." in told
-    assert (
-        f"vocab: {base / 'vocab.data'} contains {len(old)} words ({counts.count(0)} not found in the text);"
-        f" the text adds {len(added)} other words." in told
-    )
-    typed = f"elmo-zh train --run {run} --init {base}"
-    assert told[-1] == f"To start training from the weights of the model that the words were taken from: {typed}"
+    assert f"{counts.count(0)} not found in the text" in answer.stderr
+    assert answer.stderr.splitlines()[-1].endswith(f"elmo-zh train --run {run} --init {base}")
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
@@ -225,7 +217,6 @@ def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of
     assert info["training"]["tokens"] == record_of(run, "train")["counts"]["heldout"]["step"] * STEP_TOKENS
     assert words_of(run / "model") == words_of(run)
     assert elmo_zh("info", run / "model", "--check").status == 0
-    assert f"{digest}, trained on {tokens:,} tokens\n" in elmo_zh("info", run / "model").stdout
     before, own = Word2Vec.load(base), Word2Vec.load(run / "model")
     words = list(own.vocabulary.tokens)
     new = [word for word in words if word not in before.vocabulary]
@@ -238,30 +229,6 @@ def test_the_model_made_says_where_it_comes_from_and_has_the_word2vec_vectors_of
     info = json.loads((again / "model" / "bundle.json").read_text(encoding="utf-8"))
     assert info["origin"]["started_from"]["origin"]["started_from"] == started_from
     np.testing.assert_array_equal(Word2Vec.load(again / "model").table, own.table)
-
-
-def test_the_same_text_and_words_start_with_the_models_weights_but_the_bias(
-    sample_run: SampleRun, untrained_run: Path
-) -> None:
-    answer = elmo_zh("train", "--run", untrained_run, "--init", sample_run.model, "--json")
-    result = answer.result()
-    rows = len(words_of(untrained_run))
-    assert result["started_from"] | {"digest": ""} == {
-        "digest": "",
-        "words_kept": rows,
-        "words_composed": 0,
-        "words_drawn": 0,
-    }
-    theirs = elmo_zh("evaluate", sample_run.heldout, "--segmented", "--model", sample_run.model, "--json").result()
-    before = result["heldout_before"]
-    assert (before["num_predictions"], before["oov_rate"]) == (theirs["num_predictions"], theirs["oov_rate"])
-    bundle, start = load_bundle(sample_run.model), load_file(untrained_run / "start" / "model.safetensors")
-    own = {name: torch.from_numpy(array) for name, array in bundle.weights.arrays.items()}
-    for name in start.keys() - {"softmax.bias"}:
-        torch.testing.assert_close(start[name], own[name].detach(), msg=name)
-    # The frequencies of this text are known to the bias now. That helps on held-out text too.
-    assert not torch.equal(start["softmax.bias"], own["softmax.bias"])
-    assert 0.9 * theirs["perplexity"] < before["perplexity"] < theirs["perplexity"]
 
 
 def test_an_interrupted_training_goes_on_without_the_model(encoded_run: Path, base: Path, adapted_run: Path) -> None:
@@ -305,13 +272,6 @@ def test_a_model_that_has_changed_is_another_start(adapted_run: Path, base: Path
     assert not (encoded_run / "start").exists()
 
 
-def test_another_shape_is_refused_with_what_to_type(encoded_run: Path, base: Path) -> None:
-    changes = settings("model.cell_dim=17", "model.num_layers=3")
-    told = elmo_zh("train", "--run", encoded_run, "--init", base, *changes).only_error()
-    assert told.startswith(str(base))
-    assert told.endswith(f"--set model.cell_dim={CELL} --set model.num_layers=2")
-
-
 def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
     before = contents_alone(run)
     for arguments in (("vocab",), ("train",), ("train", "--force")):
@@ -331,9 +291,7 @@ def test_a_vocabulary_without_the_models_words(encoded_run: Path, base: Path, tm
     run = encoded_run
     for stage in (("vocab", "--from", words), ("encode",)):
         assert elmo_zh(*stage, "--run", run).status == 0
-    told = elmo_zh("train", "--run", run, "--init", base).only_error()
-    shared = f"{base} and {run / 'vocab.data'} share no word."
-    assert told == f"{shared} Do both use the same language, script and segmenter?"
+    assert "share no word" in elmo_zh("train", "--run", run, "--init", base).only_error()
     assert not (run / "start").exists()
 
 
@@ -355,15 +313,9 @@ def test_the_pipeline_from_the_latest_model(sample_run: SampleRun, base: Path, w
     assert "Started from" in answer.stderr
     assert not (run / "word2vec.txt").exists()
     assert load_file(run / "start" / "model.safetensors")["bilm.token_table.weight"].shape[1] == PROJECTION
-    again = elmo_zh("pipeline", corpus, "--run", run)
-    assert again.stderr.splitlines() == [
-        f"{stage}: nothing has changed, skipped." for stage in ("segment", "vocab", "encode", "train", "export")
-    ]
     # As `make train SET=` types it, each time.
-    inits = settings(f"vocab.init={first / 'model'}", f"train.init={first / 'model'}")
-    assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
-    inits = settings("vocab.init=runs/latest/model", "train.init=runs/latest/model")
-    assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
+    for inits in ([], settings("vocab.init=runs/latest/model", "train.init=runs/latest/model")):
+        assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
     shutil.rmtree(first)
     assert elmo_zh("pipeline", corpus, "--run", run).stderr.count("nothing has changed, skipped.") == 5
 

@@ -30,12 +30,9 @@ pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
 NUM_KILLS = 20
 TIMES = ("tokens_per_second", "elapsed_seconds")
 RECIPES = {
-    f"{precision}, {'carried' if carried == 'true' else 'reset'}": (
-        f"train.precision={precision}", f"train.carry_state={carried}", "train.dropout=0.3",
-    )
-    for precision in ("float32", "bfloat16")
-    for carried in ("false", "true")
-}  # fmt: skip
+    "float32, reset": (),
+    "bfloat16, carried": ("train.precision=bfloat16", "train.carry_state=true", "train.dropout=0.3"),
+}
 
 
 def finish(run: Path, *changes: str) -> None:
@@ -177,8 +174,6 @@ def test_killed_again_and_again(
     ("changes", "lines_too"),
     [
         (("train.checkpoint_every_tokens=1", "train.keep_checkpoints=1"), True),
-        ((f"train.checkpoint_every_tokens={7 * STEP_TOKENS}",), True),
-        ((f"train.checkpoint_every_tokens={1000 * STEP_TOKENS}",), True),
         ((f"train.evaluate_every_tokens={5 * STEP_TOKENS}", "train.evaluate_sample_tokens=131"), False),
         (("train.log_every_steps=7",), False),
     ],

@@ -79,9 +79,7 @@ def test_the_trend(curve: tuple[tuple[int, float], ...], expected: Trend) -> Non
 
 def test_each_finding_is_shown_with_its_advice() -> None:
     findings = judge(replace(GOOD, curve=FALLING))
-    assert describe_verdict(map(asdict, findings)) == [
-        "Verdict:",
-        "  The held-out perplexity, 100.0, is below the bigram model's 200.0, as it should be.",
-        "  The held-out perplexity was still falling at the end (by 23.1% in the second half of training).",
-        f"  {findings[1].advice}",
-    ]
+    lines = describe_verdict(map(asdict, findings))
+    assert "100.0" in lines[1]
+    assert "23.1%" in lines[2]
+    assert lines[3] == f"  {findings[1].advice}"

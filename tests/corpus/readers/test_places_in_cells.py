@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tasks.labelled import CLASSIFY
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.text.preparation import TextPreparation
 
@@ -68,14 +66,3 @@ def test_a_line_has_the_places_of_its_cell(tmp_path: Path, name: str, cells: lis
         found = PREPARATION.prepare(line)
         for token, (start, end) in zip(found.tokens, found.offsets.tolist(), strict=True):
             assert PREPARATION.normalise(cell[start:end]).strip(" ") == token
-
-
-def test_a_drug_on_the_second_line_of_a_note(tmp_path: Path) -> None:
-    note = "患者胸闷3天。\r\n予阿司匹林100mg"
-    path = tmp_path / "notes.csv"
-    path.write_bytes(table([note, note], "\r\n").encode("utf-8-sig"))
-    [source] = find_sources([str(path)]).sources
-    line, _ = input_text(source, TextConfig()).lines()
-    start = line.index("阿司匹林")
-    assert note[start : start + 4] == "阿司匹林"
-    assert [each.texts for each in read_labelled(path, CLASSIFY).examples] == [(note,)] * 2
