@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.threads import num_threads, threads
 
-# Scores that a thread holds at a time, and the fewest rows: few enough for the cache, enough for a fast product.
-BLOCK_SCORES, MIN_BLOCK_ROWS = 2**20, 8
+# Scores that a thread holds at a time, and the fewest rows: a product of few rows with a large matrix is slow.
+BLOCK_SCORES, MIN_BLOCK_ROWS = 2**22, 8
+# The exponentials of larger scores are infinite in float32, and if all are smaller, all may be zero.
+_LARGEST_SCORE = 60.0
 
 
 def log_sums(hidden: Floats, weight: Floats, bias: Floats) -> NDArray[np.float64]:
@@ -27,9 +29,12 @@ def log_sums(hidden: Floats, weight: Floats, bias: Floats) -> NDArray[np.float64
         scores = hidden[start : start + rows] @ weight.T
         scores += bias
         top = scores.max(axis=1)
-        scores -= top[:, None]
+        if np.abs(top).max() > _LARGEST_SCORE:
+            scores -= top[:, None]
+        else:
+            top = np.zeros_like(top)
         np.exp(scores, out=scores)
-        result[start : start + rows] = np.log(scores.sum(axis=1, dtype=np.float64)) + top
+        result[start : start + rows] = np.log(scores.sum(axis=1)) + top
 
     with threads(num_threads()) as run_all:
         run_all([partial(fill, start) for start in range(0, len(hidden), rows)])
