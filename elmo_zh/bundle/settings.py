@@ -34,18 +34,24 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
 
 
 def take_bundle_settings(
-    config: Config, path: Path, text_settings: Mapping[str, Any], named: Collection[str], reporter: Reporter
+    config: Config,
+    path: Path,
+    text_settings: Mapping[str, Any],
+    named: Collection[str],
+    reporter: Reporter,
+    *,
+    with_words: bool,
 ) -> Config:
-    """Return a run's settings with the bundle's model section, and a vocabulary large enough for new words."""
+    """Return settings with the bundle's model section and, `with_words`, a vocabulary large enough for new words."""
     bundle = load_bundle(path)
-    if config.vocab.init and bundle.vocabulary is None:
+    if with_words and bundle.vocabulary is None:
         raise BundleError(
             f"{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"
             f" model's weights alone: --set train.init={path}"
         )
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
-    if config.vocab.init and bundle.vocabulary is not None and "vocab.size" not in named:
+    if with_words and bundle.vocabulary is not None and "vocab.size" not in named:
         changed = replace(changed, vocab=_with_room(config.vocab, len(bundle.vocabulary), reporter))
     if problems := list(changed.problems()):
         raise ConfigError(*(f"{problem}. The settings in section model come from {path}." for problem in problems))
@@ -65,12 +71,14 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
 
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
-    """Return the settings of section model with the bundle's values, except those `named`; report the changes."""
-    changes = _changes("model", config, model_settings(bundle), named)
-    changed = replace(config, **changes)
-    require_same_model(changed, bundle)
-    _report("model", changes, bundle, reporter)
-    return changed
+    """Return the settings of section model with the bundle's values; raise RunError if those `named` differ."""
+    there = model_settings(bundle)
+    different = {name: value for name, value in there.items() if getattr(config, name) != value}
+    if refused := {f"model.{name}" for name in different} & {*named}:
+        listed, typed = _explain({name: (there[name[6:]], getattr(config, name[6:])) for name in sorted(refused)})
+        raise RunError(f"{bundle.path} has different model settings ({listed}). To start from that model, add: {typed}")
+    _report("model", different, bundle, reporter)
+    return replace(config, **different)
 
 
 def take_text_settings(config: TextConfig, path: Path, named: Collection[str], reporter: Reporter) -> TextConfig:
@@ -79,34 +87,16 @@ def take_text_settings(config: TextConfig, path: Path, named: Collection[str], r
     if bundle.text is None:
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))
-    wanted = {name: there[name] for name in with_defaults(bundle.info["text"]) if name in there}
-    changes = _changes("text", config, wanted, named)
+    names = [name for name in with_defaults(bundle.info["text"]) if name in there and f"text.{name}" not in named]
+    changes = {name: there[name] for name in names if getattr(config, name) != there[name]}
     _report("text", changes, bundle, reporter)
     return replace(config, **changes)
-
-
-def _changes(section: str, config: Any, wanted: Mapping[str, Any], named: Collection[str]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in wanted.items()
-        if getattr(config, name) != value and f"{section}.{name}" not in named
-    }
 
 
 def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
     if changes:
         listed = ", ".join(f"{section}.{name} = {_spell(value)}" for name, value in changes.items())
         reporter.note(f"Settings taken from {bundle.path}: {listed}.")
-
-
-def require_same_model(config: ModelConfig, bundle: Bundle) -> None:
-    """Raise RunError, listing every difference and the options to type, unless the settings equal the bundle's."""
-    there = model_settings(bundle)
-    if different := {
-        f"model.{name}": (there[name], getattr(config, name)) for name in there if there[name] != getattr(config, name)
-    }:
-        listed, typed = _explain(different)
-        raise RunError(f"{bundle.path} has different model settings ({listed}). To start from that model, add: {typed}")
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:

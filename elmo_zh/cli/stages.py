@@ -36,7 +36,7 @@ from elmo_zh.run.stage_table import (
     earlier_stages,
     later_stages,
 )
-from elmo_zh.training.launch import read_launch, refuse_launch
+from elmo_zh.training.launch import read_launch
 
 # Settings changed by a command's options, by section.
 Changes = Mapping[str, Mapping[str, str]]
@@ -185,8 +185,9 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
-    from the weights of another model: the words of that model keep their rows of the token and softmax tables, and the
-    rows of a new word are computed from the known words in it. Once training has begun, that model is no longer needed.
+    from the weights of another model and takes over its settings in section model: the words of that model keep their
+    rows of the token and softmax tables, and the rows of a new word are computed from the known words in it. Once
+    training has begun, that model is no longer needed.
 
     With torchrun, several processes on one or more machines train together and share the train.batch_size streams of
     each step (docs/distributed.md). In the example, -- keeps torchrun from treating --run as its own option.
@@ -286,7 +287,6 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     """
     from elmo_zh.stages import pipeline as pipeline_stage
 
-    refuse_launch(os.environ)
     run = RunDir(run_path)
     typed = changed(common.resolve(run), starting_from(common, init, "vocab", "train"))
     with run.locked(create=True), run.config_kept_on_error():

@@ -12,7 +12,7 @@ from elmo_zh.info.description import Description, rows
 from elmo_zh.info.runs import describe_run, list_lines, list_runs, run_lines, survey_run
 from elmo_zh.invocation import command, train_command
 from elmo_zh.language import translate
-from elmo_zh.run.files import folder_bytes, read_json, require_files
+from elmo_zh.run.files import folder_bytes, read_json, require_regular_files
 from elmo_zh.run.find_runs import RUNS, explain_no_run, is_run, iter_runs
 from elmo_zh.run.mark import KINDS, changed_files, kind_of, load_mark, require_unchanged
 from elmo_zh.run.reporter import Reporter, counted, format_bytes, format_date
@@ -39,7 +39,7 @@ def describe(path: Path, reporter: Reporter, *, check: bool = False, device: str
         raise RunError(explain_no_run(path) if path.parent == RUNS else explain_no_bundle(path))
     kind = "bundle" if BundleLayout(path).info.is_file() else kind_of(path)
     if kind:
-        require_files(path)
+        require_regular_files(path)
     if kind == "bundle":
         from elmo_zh.info.models import describe_bundle
 

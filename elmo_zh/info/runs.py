@@ -9,7 +9,7 @@ from elmo_zh.bundle.find_bundle import next_step_of_run
 from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.info.text_survey import Finding, TextSurvey
 from elmo_zh.language import translate
-from elmo_zh.run.files import folder_bytes, require_files
+from elmo_zh.run.files import folder_bytes, require_regular_files
 from elmo_zh.run.find_runs import LATEST, iter_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.locks import is_locked
@@ -25,7 +25,7 @@ _LITTLE_COVERAGE = 0.9
 def describe_run(path: Path) -> dict[str, Any]:
     """Describe a run, finished or not, from the records of its stages; damaged records count as missing."""
     run = RunDir(path)
-    require_files(path)
+    require_regular_files(path)
     records, finished = (load(run, damaged_is_none=True) for load in (load_records, finished_stages))
     segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
     steps = [int(step.name[len("step-") :]) for step in run.checkpoints.glob("step-" + "[0-9]" * 8)]

@@ -27,10 +27,6 @@ class Precision:
         kind = weight.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
-    def bytes_per_number(self, device: torch.device) -> int:
-        """Return the number of bytes that each number takes in the products of a device."""
-        return computed_dtype(self.dtype, device).itemsize
-
     def runs_on(self, device: torch.device) -> bool:
         """Return whether a device supports this precision."""
         return not self.is_quantised or device.type == "cpu"

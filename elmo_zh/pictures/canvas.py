@@ -1,16 +1,13 @@
-"""Draw the parts that pictures share: title, fonts and labels at the ends of lines; and save pictures."""
+"""Draw the parts that pictures share: title, fonts and ticks; and save pictures."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from elmo_zh.language import translate
 from elmo_zh.run.files import atomic_path
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DATA_COLOUR, BASELINE_COLOUR, QUIET_COLOUR = "#1f5fa8", "#333333", "#555555"
-# The least distance between the labels of lines, as a fraction of the height of the axes.
-_LABEL_DISTANCE = 0.07
 # Details are wrapped at this many columns per inch of the picture.
 _COLUMNS = 12
 
@@ -56,15 +51,6 @@ def save_picture(figure: Figure, output: Path) -> None:
         text.set_x(figure.axes[0].get_position().x0)
     with atomic_path(output) as unfinished:
         figure.savefig(unfinished, format="png", dpi=120, metadata={"Software": None})
-
-
-def name_corpus(run_name: str, files: Sequence[str]) -> str:
-    """Return the names of a run and its corpus for a title, without those that no installed font can show."""
-    names = [name for name in files if can_write(name)][:1]
-    others = [f"{len(files) - len(names):,} {'more' if names else 'files'}"] if len(files) > len(names) else []
-    corpus = " and ".join([*names, *others])
-    run = run_name if can_write(run_name) else ""
-    return f"{run} ({corpus})" if run and corpus else run or corpus or "this run"
 
 
 def drawable(names: Sequence[str]) -> list[str]:
@@ -122,44 +108,6 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
     figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold")
     style: dict[str, Any] = {"fontsize": 9, "color": QUIET_COLOUR}
     figure.axes[0].set_title("\n".join(lines), loc="left", pad=10, **style)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndLabel:
-    """A label at the right end of a line, with the line's value there."""
-
-    text: str
-    height: float
-    colour: str
-
-
-def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Write labels to the right of the axes, each as close to the height of its line as the others allow."""
-    axes.autoscale_view()  # otherwise matplotlib does this later, which changes the heights
-    to_fraction = axes.transAxes.inverted()
-    ranked = sorted(labels, key=lambda label: label.height)
-    heights = [float(to_fraction.transform(axes.transData.transform((1.0, label.height)))[1]) for label in ranked]
-    for label, height, place in zip(ranked, heights, spread(heights, _LABEL_DISTANCE), strict=True):
-        axes.annotate(
-            label.text,
-            xy=(1.0, height),
-            xytext=(1.025, place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            color=label.colour,
-            fontsize=9,
-            va="center",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
-        )
-
-
-def spread(places: Sequence[float], distance: float) -> list[float]:
-    """Move ascending positions apart to a minimum distance; those too close spread around their common centre."""
-    from scipy.optimize import isotonic_regression
-
-    steps = distance * np.arange(len(places))
-    return [float(place) for place in isotonic_regression(places - steps).x + steps] if places else []
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:

@@ -10,12 +10,10 @@ import numpy as np
 from elmo_zh.pictures.canvas import (
     BASELINE_COLOUR,
     DATA_COLOUR,
-    EndLabel,
     add_title,
     format_count,
     format_figure,
     in_language,
-    label_ends,
     new_axes,
     ticks_of_logarithms,
 )
@@ -33,7 +31,7 @@ _MOST_PERPLEXITY = 1e100
 def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Draw the figures in metrics.jsonl, with the perplexities of n-gram models as horizontal lines."""
+    """Draw the figures in metrics.jsonl, with the perplexities of the n-gram models as horizontal lines."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
@@ -54,22 +52,18 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
     samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     values = [line["heldout_perplexity"] for line in samples]
+    label = f"biLM {format_figure(values[-1])}" if values else "biLM"
     style: dict[str, Any] = {"color": DATA_COLOUR, "marker": "o", "markersize": 4, "clip_on": False}
-    axes.plot([line["tokens"] for line in samples], values, **style)
-    labels = [EndLabel(text=f"biLM {format_figure(value)}", height=value, colour=DATA_COLOUR) for value in values[-1:]]
-    for name, figures in baselines.items():
-        value, colour = figures["perplexity"], BASELINE_COLOUR
-        axes.axhline(value, linestyle="--", linewidth=1.2, color=colour)
-        labels.append(EndLabel(text=f"{in_language(name)} {format_figure(value)}", height=value, colour=colour))
+    axes.plot([line["tokens"] for line in samples], values, label=label, **style)
+    for (name, figures), dashes in zip(baselines.items(), ("--", ":"), strict=False):
+        label = f"{in_language(name)} {format_figure(figures['perplexity'])}"
+        axes.axhline(figures["perplexity"], linestyle=dashes, linewidth=1.4, color=BASELINE_COLOUR, label=label)
+    axes.margins(y=0.12)
     axes.set(yscale="log", ylabel=in_language("held-out perplexity"))
-    if heights := [label.height for label in labels] + values:
-        room = (max(heights) / min(heights)) ** 0.12 * 1.02
-        low, high = min(heights) / room, max(heights) * room
-        axes.set_ylim(low, high)
-        axes.set_yticks(ticks_of_logarithms(low, high), minor=False)
+    axes.set_yticks(ticks_of_logarithms(*axes.get_ylim()))
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    label_ends(axes, labels)
+    axes.legend(frameon=False)
 
 
 def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
@@ -81,6 +75,5 @@ def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
     # The mean of each value and its neighbours, fewer at the ends.
     window = np.ones(2 * round(_SMOOTHED_FRACTION / 2 * len(values)) + 1)
     smooth = np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")
-    axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8)
-    text = in_language(f"loss {smooth[-1]:.2f}\n(smoothed)")
-    label_ends(axes, [EndLabel(text=text, height=float(smooth[-1]), colour=DATA_COLOUR)])
+    axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8, label=in_language(f"smoothed: {smooth[-1]:.2f}"))
+    axes.legend(frameon=False)

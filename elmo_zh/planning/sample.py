@@ -70,10 +70,8 @@ class Sample:
         self.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
         self.seconds = (time.monotonic() - started_at) * corpus_bytes / max(1.0, bytes_read)
         if not any(line.strip() for line in self.lines):
-            names, skipped = (
-                ", ".join(source.name for source in sources[:3]),
-                " ".join(self.passed_over.summary_lines()),
-            )
+            names = ", ".join(source.name for source in sources[:3])
+            skipped = " ".join(self.passed_over.summary_lines())
             raise CorpusError(f"{names}: no text found. Use files that contain text. {skipped}".rstrip())
 
     @property
@@ -83,13 +81,8 @@ class Sample:
 
     def _read(self, source: Source, deadline: float) -> tuple[Counter[str], float]:
         """Read a file until its time is up; return the counts, and the fraction of the file that was read."""
-        watched, size, reached, is_whole = (
-            _WatchedSource(**vars(source), opened=[]),
-            source.path.stat().st_size,
-            0,
-            True,
-        )
-        counts, tally = Counter[str](), Tally()
+        watched, counts, tally = _WatchedSource(**vars(source), opened=[]), Counter[str](), Tally()
+        size, reached, is_whole = source.path.stat().st_size, 0, True
         documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
         for line in chain.from_iterable(documents):
             num_bytes = len(line.encode("utf-8", "replace"))

@@ -29,18 +29,9 @@ def is_full_disk(error: Exception) -> bool:
     return isinstance(error, FullDiskError) or system_error_number(error) in (errno.ENOSPC, errno.EDQUOT)
 
 
-def full_disk_error(path: Path, folder: Path, written_bytes: int) -> FullDiskError:
-    """Return the error for an output that does not fit on its disk."""
-    disk = shutil.disk_usage(folder)
-    room = written_bytes + disk.free
-    if disk.free > disk.total // 20:
-        # The user's quota or the number of files has reached its limit.
-        found = f"no space is left for {path} (the quota or the maximum number of files has been reached)"
-    elif room:
-        found = f"{path} does not fit into the free space ({format_bytes(room)})"
-    else:
-        found = f"no space is left for {path}"
-    return FullDiskError(f"The disk is full: {found}. {ADVICE}")
+def full_disk_error(path: Path, written_bytes: int) -> FullDiskError:
+    """Return the error for an output that does not fit on its disk, or into the user's quota on it."""
+    return FullDiskError(f"The disk is full: no space is left for {path} after {format_bytes(written_bytes)}. {ADVICE}")
 
 
 def require_disk_space(

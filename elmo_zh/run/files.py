@@ -85,7 +85,7 @@ def require_replaceable_kind(path: Path) -> None:
         raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
 
 
-def require_files(folder: Path) -> None:
+def require_regular_files(folder: Path) -> None:
     """Raise OutputError if a folder contains a pipe, a device or a socket: opening it could wait forever."""
     for path in folder.rglob("*"):
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -182,7 +182,7 @@ def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
             if system_error_number(error) == errno.EFBIG and getattr(error, "filename", None) is None:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from error
             raise
-        raise full_disk_error(path, path.parent, folder_bytes(unfinished)) from error
+        raise full_disk_error(path, folder_bytes(unfinished)) from error
 
 
 def _restore(replaced: Path, path: Path) -> None:
@@ -271,6 +271,14 @@ def own_digest(record: Mapping[str, Any]) -> str:
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return a record that `sealed` made, from its file; raise ValueError if it is damaged."""
+    record = read_json(path)
+    if not isinstance(record, dict) or record.get("digest") != own_digest(record):
+        raise ValueError("its digest does not match its content")
+    return record
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:

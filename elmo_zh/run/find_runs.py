@@ -7,7 +7,7 @@ from pathlib import Path
 
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import program, train_command
-from elmo_zh.run.files import final_name
+from elmo_zh.run.files import final_name, require_regular_files
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import MARK
 
@@ -55,26 +55,16 @@ def closest_run(path: Path, runs: list[Path]) -> Path | None:
 def require_run_or_room(path: Path) -> None:
     """Raise RunError if a folder is not a run but holds other files, or if a run contains something besides files."""
     if other := _other_content(path):
-        close = closest_run(path, list(iter_runs(RUNS)))
-        meant = f"Did you mean {close}? " if close else ""
         raise RunError(
-            f"{path} is not a run folder and contains other files, such as {other}. {meant}Choose another --run,"
-            f" such as {_new_run(path)}"
+            f"{path} is not a run folder and contains other files, such as {other}. {_did_you_mean(path)}Choose another"
+            f" --run, such as {RUNS / 'new'}"
         )
-    require_plain_files(path)
+    require_regular_files(path)
 
 
-def require_plain_files(path: Path) -> None:
-    """Raise RunError for a pipe, a device or a socket in a run, since reading it could wait forever."""
-    for file in path.rglob("*"):
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            raise RunError(f"{file} is a pipe, a device or a socket, not a file. Remove it from the run.")
-
-
-def _new_run(path: Path) -> Path:
-    """Return an unused path for a run, named after a folder that cannot become one."""
-    run = RUNS / path.resolve().name
-    return RUNS / "new" if run.exists() else run
+def _did_you_mean(path: Path) -> str:
+    close = closest_run(path, list(iter_runs(RUNS)))
+    return f"Did you mean {close}? " if close else ""
 
 
 def _other_content(path: Path) -> str:
@@ -86,9 +76,6 @@ def _other_content(path: Path) -> str:
 
 def explain_no_run(path: Path) -> str:
     """Explain to the user that a path is not a run or does not exist, and give the next step."""
-    problem = "is not a run folder" if path.exists() else "does not exist"
-    close = closest_run(path, list(iter_runs(RUNS)))
-    meant = f"Did you mean {close}? " if close else ""
-    new = _new_run(path) if _other_content(path) else path
+    problem, new = ("is not a run folder", RUNS / "new") if path.exists() else ("does not exist", path)
     begin = f"{train_command()}, or {program()} segment CORPUS --run {shlex.quote(str(new))}"
-    return f"{path} {problem}. {meant}Begin a run with: {begin}"
+    return f"{path} {problem}. {_did_you_mean(path)}Begin a run with: {begin}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.errors import ElmoZhError, FullDiskError
-from elmo_zh.run.files import atomic_path, make_folder, require_files
+from elmo_zh.run.files import atomic_path, make_folder, require_regular_files
 from elmo_zh.run.locks import locked
 from elmo_zh.run.mark import MARK, write_mark
 
@@ -113,7 +113,7 @@ class RunDir:
             f"{self.path} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
         )
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        require_files(self.path)
+        require_regular_files(self.path)
         is_new = create and not (self.path / MARK).exists()
         try:
             make_folder(self.path)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.files import file_digest, own_digest, read_json, sealed, write_json
+from elmo_zh.run.files import file_digest, read_sealed, sealed, write_json
 from elmo_zh.version import __version__
 
 MARK = "elmo-zh.json"
@@ -58,13 +58,12 @@ def load_mark(folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        mark = read_json(path)
-        is_sound = mark["kind"] in KINDS and isinstance(mark["files"], dict) and mark["digest"] == own_digest(mark)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        is_sound = False
-    if not is_sound:
-        raise OutputError(f"{path} is damaged, or a newer version of elmo-zh wrote it. Write the folder again.")
-    return dict(mark)
+        mark = read_sealed(path)
+    except ValueError as error:
+        raise OutputError(f"{path} is damaged ({error}). Write the folder again.") from None
+    if mark["kind"] not in KINDS:
+        raise OutputError(f"A newer version of elmo-zh wrote {path}: {mark['kind']}. Update elmo-zh.")
+    return mark
 
 
 def kind_of(folder: Path) -> str:

@@ -14,8 +14,8 @@ from elmo_zh.config import Config, default_setting, result_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import train_option
-from elmo_zh.run.files import PARTS, file_digest, own_digest, read_json, remove, sealed, write_json
-from elmo_zh.run.find_runs import explain_no_run, require_plain_files
+from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular_files, sealed, write_json
+from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter, counted, first_ten
 from elmo_zh.run.stage_table import EXPORT, STAGES, TRAIN, Stage, earlier_stages, maker_of
@@ -202,31 +202,12 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record = read_json(path)
-        _require_parts(record)
+        record = read_sealed(path)
     except ValueError as error:
         if damaged_is_none:
             return {}
         raise RunError(f"{path} is damaged ({error}). {_remedy(path)}") from None
     return record if record.get("format") == RECORD_FORMAT else {}
-
-
-def _require_parts(record: Any) -> None:
-    """Raise ValueError unless a JSON value is a stage record of some other format, or a complete one of this format."""
-    if not isinstance(record, dict):
-        raise ValueError(f"it holds a {type(record).__name__}, not an object")
-    if record.get("format") != RECORD_FORMAT:
-        return
-    # Records of earlier versions have no digest.
-    if "digest" in record and record["digest"] != own_digest(record):
-        raise ValueError("its digest does not match its content")
-    for name in ("settings", "inputs", *(("outputs", "counts") if record.get("finished") else ())):
-        if not isinstance(record.get(name), dict):
-            raise ValueError(f"it has no {name}")
-    try:
-        ended_at(record)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"its start or its seconds are wrong: {error}") from None
 
 
 def _remedy(path: Path) -> str:
@@ -242,7 +223,7 @@ def _remedy(path: Path) -> str:
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
     """Return the records of the stages that have started, by stage name."""
-    require_plain_files(run.path)
+    require_regular_files(run.path)
     names = (stage.name for stage in STAGES)
     records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in names}
     return {name: record for name, record in records.items() if record}

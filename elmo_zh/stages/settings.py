@@ -11,7 +11,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import is_in_training, load_record, require_files
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.run.stage_table import SEGMENT, VOCAB, Stage
+from elmo_zh.run.stage_table import SEGMENT, TRAIN, VOCAB, Stage
 from elmo_zh.stages.inputs import find_user_dictionary, text_settings
 
 
@@ -34,9 +34,10 @@ def resolve_settings(
         RunError: If the model was trained on text that was prepared differently.
     """
     config = _with_real_paths(run, config, stages)
-    init = config.vocab.init if VOCAB in stages else ""
-    if SEGMENT in stages:
-        init = config.train.init or init
+    init = config.train.init if SEGMENT in stages or TRAIN in stages else ""
+    keeps_words = bool(config.vocab.init) and (SEGMENT in stages or VOCAB in stages)
+    if not init and keeps_words:
+        init = config.vocab.init
     if not init:
         return config
     from elmo_zh.bundle.settings import take_bundle_settings, take_text_settings
@@ -49,7 +50,7 @@ def resolve_settings(
         prepared = text_settings(config, find_user_dictionary(run, config))
     else:
         prepared = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
-    return take_bundle_settings(config, Path(init), prepared, named, reporter)
+    return take_bundle_settings(config, Path(init), prepared, named, reporter, with_words=keeps_words)
 
 
 def _with_real_paths(run: RunDir, config: Config, stages: Collection[Stage]) -> Config:

@@ -63,7 +63,7 @@ def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
     """Train on a rank other than 0 once rank 0 starts; exit with rank 0's status if there is nothing to train."""
     from elmo_zh.training.train_run import train_run
 
-    description = group.wait_for_start()
+    description = group.receive()
     _require_same_text(run, description["digests"])
     train_run(run, _read_config(description["config"]), SilentReporter(), group)
 

@@ -62,19 +62,14 @@ class ProcessGroup:
         device = choose_device(name)
         if self.size == 1:
             return device
-        with_gpu = [rank for rank, (has_gpu,) in enumerate(self.all_gather_numbers(device.type == "cuda")) if has_gpu]
-        if not with_gpu:
+        num_gpus = torch.cuda.device_count() if device.type == "cuda" else 0
+        have_gpu = [has_gpu for (has_gpu,) in self.all_gather_numbers(self._local_rank < num_gpus)]
+        if not any(have_gpu):
             return device
-        if len(with_gpu) < self.size:
+        if not all(have_gpu):
             raise RunError(
-                f"Only {len(with_gpu)} of {self.size} processes found a GPU; the first one that did is rank"
-                f" {with_gpu[0]}. Use --device cpu, or machines that all have a GPU."
-            )
-        if self._local_rank >= torch.cuda.device_count():
-            raise RunError(
-                f"This machine has more processes (at least {self._local_rank + 1}) than GPUs"
-                f" ({torch.cuda.device_count()}). Start torchrun on it with --nproc-per-node"
-                f" {torch.cuda.device_count()}."
+                f"Only {sum(have_gpu):.0f} of {self.size} processes have a GPU to themselves. Start as many processes"
+                " on each machine as it has GPUs, or use --device cpu."
             )
         torch.cuda.set_device(self._local_rank)
         return torch.device("cuda", self._local_rank)
@@ -82,7 +77,7 @@ class ProcessGroup:
     def start_training(self, description: Any) -> None:
         """On rank 0, send the waiting ranks a description of the training that is about to start."""
         self._has_started = True
-        self.broadcast_value({"training": description})
+        self.broadcast_value({"value": description})
 
     @contextmanager
     def release_waiting_ranks(self) -> Iterator[None]:
@@ -96,31 +91,30 @@ class ProcessGroup:
             raise
         finally:
             if not self._has_started:
-                with suppress(RuntimeError):
-                    self.broadcast_value({"status": status})
+                self._end_others(status)
 
-    def wait_for_start(self) -> Any:
-        """Wait until rank 0 starts training and return its description; exit with its status if it ends first."""
+    def _end_others(self, status: int) -> None:
+        with suppress(RuntimeError):
+            self.broadcast_value({"status": status})
+
+    def receive(self) -> Any:
+        """Wait for a value from rank 0 and return it; exit with the status that rank 0 sends if there will be none."""
         message = self.broadcast_value(None)
-        if "training" not in message:
+        if "value" not in message:
             raise SystemExit(message["status"])
-        return message["training"]
+        return message["value"]
 
     def on_rank_0(self, work: Callable[[], Value]) -> Value:
         """Run `work` on rank 0 only; return its JSON result on every rank. If it fails, other ranks exit silently."""
         if not self.is_rank_0:
-            message = self.broadcast_value(None)
-            if "result" not in message:
-                raise SystemExit(1)
-            received: Value = message["result"]
+            received: Value = self.receive()
             return received
         try:
             result = work()
         except BaseException:
-            with suppress(RuntimeError):
-                self.broadcast_value({"failed": True})
+            self._end_others(1)
             raise
-        self.broadcast_value({"result": result})
+        self.broadcast_value({"value": result})
         return result
 
     def broadcast_value(self, value: Any) -> Any:

@@ -18,7 +18,6 @@ from torch import Tensor
 from elmo_zh.bundle.description import model_line
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.settings import require_same_model, require_same_text
 from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
@@ -31,7 +30,7 @@ from elmo_zh.reader.batches import iter_length_sorted
 from elmo_zh.reader.composition import Composition, mean_rows, parts_of
 from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import load_record, source_digest
+from elmo_zh.run.record import source_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, read_outputs
 from elmo_zh.training.evaluation import evaluate_heldout
@@ -266,8 +265,6 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         )
     bundle = load_bundle(path)
     reporter.note(model_line(bundle))
-    require_same_model(config.model, bundle)
-    require_same_text(bundle, load_record(run.stage_record("segment")).get("settings", {}), reporter)
     if bundle.info["carry_state"] != config.train.carry_state:
         reporter.warn(
             f"{bundle.path} was trained with train.carry_state={str(bundle.info['carry_state']).lower()}, unlike this"

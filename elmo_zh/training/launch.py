@@ -32,12 +32,3 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
         )
     rank, size, local_rank = (int(environment[name]) for name in _VARIABLES[:3])
     return Launch(rank=rank, size=size, local_rank=local_rank)
-
-
-def refuse_launch(environment: Mapping[str, str]) -> None:
-    """Raise RunError if several processes were started for the pipeline, which runs in only one."""
-    if (size := read_launch(environment).size) > 1:
-        raise RunError(
-            f"The pipeline was started in {size} processes, but only train supports several. Run the other stages one"
-            " by one without torchrun, and train with torchrun."
-        )

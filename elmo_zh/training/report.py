@@ -8,11 +8,10 @@ import numpy as np
 from elmo_zh.config import Config, TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.language import translate
-from elmo_zh.pictures.canvas import format_figure, name_corpus, save_picture
+from elmo_zh.pictures.canvas import format_figure, save_picture
 from elmo_zh.pictures.runs import training_figure
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import corpus_names
-from elmo_zh.run.reporter import Reporter, aligned, counted, format_seconds
+from elmo_zh.run.reporter import Reporter, counted, format_seconds
 from elmo_zh.training.evaluation import measure_baselines, measure_text
 from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import step_tokens
@@ -39,13 +38,13 @@ def report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str,
     return baselines
 
 
-def report_plan(trainer: Trainer, config: TrainConfig, memory_bytes: int) -> None:
+def report_plan(trainer: Trainer, config: TrainConfig) -> None:
     """Report the size of the text, and what training on it will take."""
     store, group, reporter = trainer.store, trainer.group, trainer.reporter
     num_steps = trainer.schedule.num_steps
     tokens = num_steps * step_tokens(config)
     device = trainer.device.type
-    where, per_process = (f"{device} in {group.size} processes", " per process") if group.size > 1 else (device, "")
+    where = f"{device} in {group.size} processes" if group.size > 1 else device
     reporter.note(
         f"Training text: {counted(store.train.num_tokens, 'token')} in {counted(len(store.train), 'sentence')};"
         f" held-out text: {counted(store.heldout.num_tokens, 'token')} in"
@@ -53,8 +52,8 @@ def report_plan(trainer: Trainer, config: TrainConfig, memory_bytes: int) -> Non
     )
     reporter.note(
         f"Plan: {counted(num_steps, 'step')} = {tokens / store.train.num_predictions:.2f} epochs = {tokens:,} predicted"
-        f" tokens per direction; {trainer.model.num_parameters():,} parameters; about {memory_bytes / 1e9:.1f} GB of"
-        f" memory{per_process}, on {where} ({trainer.computation.precision})."
+        f" tokens per direction; {trainer.model.num_parameters():,} parameters, on {where}"
+        f" ({trainer.computation.precision})."
     )
 
 
@@ -71,32 +70,20 @@ def report_resumption(trainer: Trainer) -> None:
 
 
 def report_summary(counts: Mapping[str, Any], reporter: Reporter) -> None:
-    """Report the cost of training, and how well the model predicts compared with the baselines."""
+    """Report the cost of training, and how well the model predicts."""
     reporter.note(
         f"Trained on {counts['tokens']:,} tokens ({counts['epochs']:.2f} epochs, {counted(counts['steps'], 'step')}) in"
         f" {format_seconds(counts['training_seconds'])}, including evaluations; peak memory"
-        f" {counts['memory']['peak_bytes'] / 1e9:.1f} GB (predicted"
-        f" {counts['memory']['predicted_bytes'] / 1e9:.1f} GB)."
+        f" {counts['memory']['peak_bytes'] / 1e9:.1f} GB."
     )
     if "heldout" not in counts:
         return
     heldout = counts["heldout"]
     reporter.note(
         f"Results on all held-out text ({heldout['num_predictions']:,} predictions), checkpoint from step"
-        f" {heldout['step']:,}:"
+        f" {heldout['step']:,}: perplexity {heldout['perplexity']:,.1f} (forward {heldout['forward_perplexity']:,.1f},"
+        f" backward {heldout['backward_perplexity']:,.1f}), {heldout['bits_per_character']:.3f} bits per character."
     )
-    rows = [
-        ("biLM", heldout["perplexity"], heldout["bits_per_character"]),
-        (f"  {translate('forward LM')}", heldout["forward_perplexity"], None),
-        (f"  {translate('backward LM')}", heldout["backward_perplexity"], None),
-        *(
-            (translate(name), figures["perplexity"], figures["bits_per_character"])
-            for name, figures in counts["baselines"].items()
-        ),
-    ]
-    cells = [(name, f"{value:,.1f}", "" if bits is None else f"{bits:.3f}") for name, value, bits in rows]
-    for line in aligned(cells, header=("", "perplexity", "bits per character")):
-        reporter.note(f"  {line}")
 
 
 def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
@@ -113,6 +100,6 @@ def draw_run(run: RunDir, config: Config, counts: Mapping[str, Any]) -> None:
             f"checkpoint from step {heldout['step']:,} on all held-out text: perplexity"
             f" {format_figure(heldout['perplexity'])}, {heldout['bits_per_character']:.3f} bits per character"
         )
-    title = f"biLM trained on {name_corpus(run.name, corpus_names(run))}"
-    figure = training_figure(MetricsFile(run.metrics).lines(), counts["baselines"], title, details)
+    lines = MetricsFile(run.metrics).lines()
+    figure = training_figure(lines, counts["baselines"], f"biLM of the run {run.name}", details)
     save_picture(figure, run.training_picture)

@@ -21,7 +21,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.training.checkpoint import CheckpointFolder
-from elmo_zh.training.computation import Computation, choose_computation, predict_memory, require_memory
+from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
@@ -59,8 +59,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     device = group.choose_device(config.train.device)
     checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
     computation = _choose_computation(context, device, checkpoints)
-    memory_bytes = _predict_memory(context, computation.product_bytes)
-    group.on_rank_0(lambda: require_memory(memory_bytes, device))
+    group.on_rank_0(lambda: require_memory(config.model, config.train, len(vocabulary), device))
     baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams has been returned to the system.
     keep_freed_memory()
@@ -72,7 +71,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     is_resumed = trainer.resume()
     if not is_resumed:
         group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
-    report_plan(trainer, config.train, memory_bytes)
+    report_plan(trainer, config.train)
     if is_resumed:
         report_resumption(trainer)
     _advise(context, trainer)
@@ -87,7 +86,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         "epochs": round(tokens / store.train.num_predictions, 3),
         "training_seconds": round(trainer.elapsed_seconds, 3),
         "computation": trainer.computation.describe(),
-        "memory": {"predicted_bytes": memory_bytes, "peak_bytes": peak_memory_bytes()},
+        "memory": {"peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **(start.counts() if start else {}),
         **({"heldout": heldout} if heldout else {}),
@@ -117,19 +116,6 @@ def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
             f"{run.word2vec} was made for a different vocabulary than {run.vocab}."
             f" Make it again with: {command('word2vec', '--run', run.path)}"
         )
-
-
-def _predict_memory(context: _Context, product_bytes: int) -> int:
-    config, lexicon = context.config, context.store.lexicon
-    own_batch_size = len(context.group.slice_of(config.train.batch_size))
-    return predict_memory(
-        config.model,
-        replace(config.train, batch_size=own_batch_size),
-        product_bytes,
-        len(lexicon.vocabulary),
-        context.store.train.num_tokens,
-        len(lexicon.other_words),
-    )
 
 
 # Building the trainer

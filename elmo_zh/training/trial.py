@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.allocator import keep_freed_memory
+from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import Config
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision, choose_device
-from elmo_zh.training.computation import choose_computation, count_numbers, predict_memory, require_memory
+from elmo_zh.training.computation import choose_computation, count_numbers, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS
 from elmo_zh.training.learner import Learner
 from elmo_zh.training.optimizer import Schedule, step_tokens
@@ -75,8 +75,7 @@ def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[s
     train, model = config.train, config.model
     device = choose_device(train.device)
     computation = choose_computation(train, model, device, {})
-    memory_bytes = predict_memory(model, train, computation.product_bytes, num_rows, predictions)
-    require_memory(memory_bytes, device)
+    require_memory(model, train, num_rows, device)
     network, tables, states = count_numbers(model, train, build_shape(model, num_rows), num_rows)
     # The bundle has the token table also where the softmax shares it.
     token_table = num_rows * model.projection_dim if model.mode == "token" else 0
@@ -90,7 +89,7 @@ def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[s
         "seconds": steps * step_seconds,
         "tokens_per_second": step_tokens(train) / step_seconds,
         "parameters": network + tables,
-        "memory_bytes": memory_bytes,
+        "memory_bytes": peak_memory_bytes() if device.type == "cpu" else torch.cuda.max_memory_allocated(device),
         "checkpoint_bytes": train.keep_checkpoints * 4 * (network + tables + states),
         "bundle_bytes": 4 * (network + tables + token_table),
     }

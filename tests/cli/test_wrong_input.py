@@ -149,17 +149,15 @@ def test_a_folder_of_other_files_is_no_run() -> None:
     Path("texts/a.txt").write_text(CHINESE, encoding="utf-8")
     told = "texts is not a run folder and contains other files, such as a.txt. Choose another --run, such as"
     for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
-        assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/texts"
-    Path("runs/texts").mkdir(parents=True)
-    assert elmo_zh("vocab", "--run", "texts").only_error() == f"{told} runs/new"
+        assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/new"
     assert elmo_zh("info", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 
 def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
     os.mkfifo(run / "about.md")
-    for command in (("export", "--run", run), ("train", "--run", run), ("inspect", run), ("runs", run.parent)):
-        assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a pipe, a device or a socket")
+    for command in (("export", "--run", run), ("train", "--run", run), ("info", run)):
+        assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a device, a pipe or a socket")
 
 
 def test_a_run_killed_at_its_first_file_is_a_run() -> None:
@@ -255,16 +253,6 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     shutil.rmtree(path.parent)
     answer = succeed("train", "--run", run, "--set", "train.max_tokens=2310")
     assert "Resuming from step 90 of 110." in answer.stderr
-
-
-@pytest.mark.parametrize("name", ["step", "model", "streams"])
-def test_a_checkpoint_without_a_value_is_one_line(run: Path, name: str) -> None:
-    path = run / "checkpoints" / "step-00000100" / "state.json"
-    with changed_json(path) as state:
-        del state[name]
-    for command in (("train", "--set", "train.max_tokens=2310"), ("export", "--checkpoint", "last")):
-        told = elmo_zh(*command, "--run", run).only_error()
-        assert told == f"{path} is damaged: {name} is missing. Remove its folder to use the previous checkpoint."
 
 
 def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:

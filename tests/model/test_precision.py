@@ -36,8 +36,8 @@ def test_bytes_are_those_that_the_processor_computes_with(
     monkeypatch: pytest.MonkeyPatch, has_instructions: bool, expected: int
 ) -> None:
     monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: has_instructions)
-    assert [each.bytes_per_number(CPU) for each in (FLOAT32, BFLOAT16)] == [4, expected]
-    assert BFLOAT16.bytes_per_number(GPU) == 2
+    assert [precision.computed_dtype(each.dtype, CPU).itemsize for each in (FLOAT32, BFLOAT16)] == [4, expected]
+    assert precision.computed_dtype(BFLOAT16.dtype, GPU).itemsize == 2
 
 
 def test_int8_is_for_processors() -> None:

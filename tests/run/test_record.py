@@ -1,6 +1,5 @@
 """Stages run, are skipped, run again or are refused, and say what has changed."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from messages import Heard, message_of
 
 from elmo_zh.config import Config, TextConfig, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
+from elmo_zh.run.files import sealed, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
     StageContext,
@@ -153,11 +153,8 @@ def test_training_resumes_unless_a_change_or_a_missing_record_forbids_it(shop: W
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'{"format": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
-        (b"null", "it holds a NoneType"),
-        (b'{"format": 1, "inputs": {}}', "it has no settings"),
-        (b'{"format": 1, "inputs": {}, "settings": {}, "finished": true}', "it has no outputs"),
-        (b'{"format": 1, "inputs": {}, "settings": {}, "started_at": "now"}', "its start or its seconds are wrong"),
+        (b"null", "its digest does not match its content"),
+        (b'{"format": 1, "inputs": {}}', "its digest does not match its content"),
     ],
 )
 def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
@@ -177,15 +174,10 @@ def test_a_damaged_record(shop: Workshop, content: bytes, problem: str) -> None:
 def test_a_changed_value_of_a_record(shop: Workshop) -> None:
     shop.do()
     path = shop.run.stage_record("vocab")
-    record = load_record(path)
     with changed_json(path) as changed:
         changed["counts"]["seen"] = -1
     assert f"{path} is damaged (its digest does not match its content)." in message_of(RunError, shop.do)
-    # A record of an earlier version has no digest of its own.
-    del record["digest"]
-    path.write_text(json.dumps(record), encoding="utf-8")
-    assert shop.do().skipped
-    path.write_text('{"format": 0}', encoding="utf-8")
+    write_json(path, sealed({"format": 0}))
     assert not shop.do().skipped
     assert shop.heard.notes == []
 

@@ -11,9 +11,9 @@ from messages import Heard, message_of
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import (
     model_settings,
-    require_same_model,
     require_same_text,
     take_bundle_settings,
+    take_model_settings,
     take_text_settings,
 )
 from elmo_zh.bundle.write import write_bundle
@@ -135,7 +135,7 @@ def test_without_a_softmax_one_is_drawn_as_for_a_new_model(mode: str, tmp_path: 
 
 def test_without_a_softmax_a_tied_one_is_the_token_table(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), softmax=False)
-    require_same_model(TIED, bundle)
+    assert take_model_settings(TIED, bundle, (), SilentReporter()) == TIED
     model = moved(bundle, TIED)
     row = NEW.tokens.index("花")
     assert torch.equal(model.softmax.weight[row], bundle.bilm.token_table.weight[OLD.tokens.index("花")])
@@ -156,12 +156,16 @@ def test_the_settings_of_a_bundle_build_its_shape(mode: str, bundle: Bundle) -> 
     config = replace(ModelConfig(), **model_settings(bundle))
     assert build_shape(config, len(OLD)) == bundle.shape
     assert config.tie_softmax == (mode == "tied")
-    require_same_model(config, bundle)
+    assert take_model_settings(MODES[mode], bundle, (), SilentReporter()) == MODES[mode]
 
 
 def test_filters_are_typed_so_that_a_shell_takes_them(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3))
-    message = message_of(RunError, lambda: require_same_model(replace(CHARACTER, character_filters=((1, 5),)), bundle))
+    config, named = replace(CHARACTER, character_filters=((1, 5),)), ("model.character_filters",)
+    message = message_of(RunError, lambda: take_model_settings(config, bundle, named, SilentReporter()))
+    listener = Heard()
+    assert take_model_settings(config, bundle, (), listener) == CHARACTER
+    assert len(listener.notes) == 1
     assert message.endswith(" --set 'model.character_filters=[[1, 2], [2, 11]]'")
 
 
@@ -179,7 +183,9 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
 def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
     config = Config(vocab=VocabConfig(init=str(bundle.path)))
-    message = message_of(BundleError, lambda: take_bundle_settings(config, bundle.path, {}, (), SilentReporter()))
+    message = message_of(
+        BundleError, lambda: take_bundle_settings(config, bundle.path, {}, (), SilentReporter(), with_words=True)
+    )
     assert message.startswith(f"{bundle.path} has no vocabulary, so there are no words to keep.")
     assert message.endswith(f"--set train.init={bundle.path}")
 

@@ -1,10 +1,8 @@
-"""How a run computes: chosen once, kept and reported; optional packages; the summary; predicted memory."""
+"""How a run computes: chosen once, kept and reported; optional packages; memory."""
 
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,6 @@ import pytest
 import torch
 from contract.command_line import (
     NUM_STEPS,
-    ROOT,
     STEP_TOKENS,
     checkpoint_steps,
     elmo_zh,
@@ -22,16 +19,17 @@ from contract.command_line import (
     succeed,
     training_lines,
 )
-from messages import Heard
+from messages import message_of
 from training.ranks import changed_loss, sending
 
 from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.errors import RunError
 from elmo_zh.model import precision
+from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import BFLOAT16, FLOAT32
 from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.training import computation
-from elmo_zh.training.computation import Computation, choose_computation
-from elmo_zh.training.report import report_summary
+from elmo_zh.training.computation import Computation, choose_computation, count_numbers, require_memory
 
 CPU = torch.device("cpu")
 ONE_STEP = f"train.max_tokens={STEP_TOKENS}"
@@ -101,7 +99,6 @@ def test_the_setting_decides_then_the_run_then_the_machine(
     chosen = choose_computation(TrainConfig(precision=setting), ModelConfig(), CPU, before)
     assert chosen.precision == expected
     assert chosen.product_precision.dtype is getattr(torch, expected)
-    assert chosen.product_bytes == (2 if expected == "bfloat16" and is_fast else 4)
 
 
 @pytest.mark.parametrize(
@@ -210,74 +207,14 @@ def test_training_needs_no_segmenter_and_no_picture(untrained_run: Path, tmp_pat
     assert elmo_zh("train", "--run", run, "--json").result()["skipped"] is True
 
 
-def test_the_table_at_the_end() -> None:
-    both = {"perplexity": 97.32, "bits_per_character": 4.12345}
-    counts: dict[str, Any] = {
-        "tokens": 1234567, "epochs": 3.14159, "steps": 2357, "training_seconds": 754.0,
-        "memory": {"peak_bytes": 1_260_000_000, "predicted_bytes": 1_949_000_000},
-        "baselines": {"unigram": {**both, "perplexity": 1131.04}, "bigram": {**both, "bits_per_character": 5.5}},
-        "heldout": {
-            **both, "step": 2300, "num_predictions": 54321, "forward_perplexity": 12101.0, "backward_perplexity": 89.0,
-        },
-    }  # fmt: skip
-    listener = Heard()
-    report_summary(counts, listener)
-    rows = {" ".join(line.split()[:-2]): line.split()[-2:] for line in listener.notes[3:]}
-    assert (rows["biLM"], rows["bigram"], rows["unigram"][0]) == (["97.3", "4.123"], ["97.3", "5.500"], "1,131.0")
-    assert "    forward LM     12,101.0" in listener.notes
-    del listener.notes[:], counts["heldout"]
-    report_summary(counts, listener)
-    assert len(listener.notes) == 1
-
-
-TRAINING = """
-import json, resource, sys
-from pathlib import Path
-import numpy as np, torch
-from small_trainings import build_trainer
-from elmo_zh.allocator import keep_freed_memory
-from elmo_zh.config import ModelConfig, TrainConfig
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
-from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.training.computation import choose_computation, predict_memory
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-
-folder, changes, rows = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
-model_config = ModelConfig(cell_dim=509, projection_dim=127)
-config = TrainConfig(max_tokens=5 * 64 * 20, epochs=0.0, num_threads=1, device="cpu", **changes)
-vocabulary = Vocabulary([*SPECIALS, *(chr(0x4e00 + k) for k in range(rows - 3))])
-generator = np.random.default_rng(1)
-def sentences(number):
-    ids = np.minimum(3 + generator.zipf(1.3, 17 * number), rows - 1).astype(np.uint16)
-    return ids, np.arange(number + 1, dtype=np.uint64) * 17
-heldout = HeldoutSentences.measured(*sentences(300), np.full(300, 29, np.uint32), np.zeros(300))
-store = IdStore(EncodedSentences.in_memory(*sentences(3000)), heldout, Lexicon(vocabulary, None))
-keep_freed_memory()
-device = torch.device("cpu")
-model = LanguageModel.build(build_shape(model_config, rows), tie_softmax=False)
-build_trainer(model, folder, device, config, store).train()
-product_bytes = choose_computation(config, model_config, device, {}).product_bytes
-predicted = predict_memory(model_config, config, product_bytes, rows, 51000)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"predicted": predicted, "peak": peak}))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rows", "changes"),
-    [
-        (19_001, {"precision": "float32"}),
-        (19_001, {"precision": "bfloat16"}),
-        (7_001, {"precision": "float32", "softmax": "full", "batch_size": 128}),
-        (7_001, {"precision": "float32", "num_negatives": 97, "unroll_steps": 61}),
-    ],
-)
-def test_predicted_memory_is_near_what_training_takes(tmp_path: Path, rows: int, changes: dict[str, Any]) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", TRAINING, str(tmp_path), json.dumps(changes), str(rows)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["predicted"] / found["peak"] == pytest.approx(1, abs=0.35)
+def test_a_model_that_cannot_fit_is_refused_before_the_system_kills_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, train = ModelConfig(cell_dim=3, projection_dim=2, num_layers=1), TrainConfig(optimizer="adamw")
+    network, tables, states = count_numbers(model, train, build_shape(model, 7), 7)
+    # Each direction: (P + P) x 4 D weights and 4 D biases, and a D x P projection; one table and a bias.
+    assert (network, tables, states) == (2 * (4 * 12 + 12 + 6), 14 + 7, 2 * network + 7 * 2)
+    pages = {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": network + tables + states}
+    monkeypatch.setattr(os, "sysconf", lambda name: pages[name])
+    require_memory(model, train, 7, CPU)
+    pages["SC_PHYS_PAGES"] -= 1
+    assert "Lower model.cell_dim" in message_of(RunError, lambda: require_memory(model, train, 7, CPU))
+    require_memory(model, train, 7, torch.device("cuda"))

@@ -318,10 +318,3 @@ def test_a_place_in_the_environment() -> None:
 def test_an_environment_that_makes_no_sense() -> None:
     told = message_of(RunError, lambda: read_launch({**WHOLE, "LOCAL_RANK": "two", "MASTER_PORT": ""}))
     assert "LOCAL_RANK, MASTER_PORT" in told
-
-
-def test_the_pipeline_is_for_one_process(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in WHOLE.items():
-        monkeypatch.setenv(name, value)
-    told = elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).only_error()
-    assert told.startswith("The pipeline was started in 7 processes")
