@@ -33,15 +33,18 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-_IMAGE = "an image", "Extract its text with an OCR program, and use the result"
-_OFFICE = "an office document (.doc, .xls, .rtf)", "Save it as plain text (a table as CSV), and use that file"
-_PROGRAM = "a compiled program", "Give a text file"
 # The first bytes of files that are not text, with the kind of file and advice to the user.
 _FOREIGN = {
     (b"%PDF-",): ("a PDF file", "Convert it to text, for example with pdftotext, and use the result"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): _OFFICE,
-    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): _IMAGE,
-    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): _PROGRAM,
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): (
+        "an office document (.doc, .xls, .rtf)",
+        "Save it as plain text (a table as CSV), and use that file",
+    ),
+    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): (
+        "an image",
+        "Extract its text with an OCR program, and use the result",
+    ),
+    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): ("a compiled program", "Give a text file"),
     (b"SQLite format 3\0",): (
         "an SQLite database",
         "Export a table: sqlite3 -header -csv FILE 'SELECT ...' > text.csv",
@@ -57,11 +60,6 @@ def refuse_foreign(content: Content) -> None:
     with content.open() as stream:
         head = stream.read(64)
     found = next((told for starts, told in _FOREIGN.items() if head.startswith(starts)), None)
-    # Text may begin with RIFF or MZ too.
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        found = _IMAGE
-    elif head[:2] == b"MZ" and b"\0" in head:
-        found = _PROGRAM
     if found:
         raise UnsuitableError(content.name, found[0], f"{found[1]}.")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
-from elmo_zh.corpus.lines import lines_of_chunks
 from elmo_zh.errors import CorpusError
 
 # Replaces bytes that cannot be decoded. Unicode guarantees that this will never be a character.
@@ -35,8 +34,6 @@ _LEAST_CONFIDENCE = 0.2
 _MOST_BAD_FRACTION = 0.3
 # The same for samples from the start of a file, which may be damaged there.
 _MOST_BAD_SAMPLED_FRACTION = 0.9
-# If a larger fraction of the non-ASCII lines does not decode, the encoding that the user named is suspect.
-_MOST_BAD_LINES_FRACTION = 0.2
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
@@ -67,18 +64,11 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
 
     Raises:
         UnsuitableError: If the file is not text, or only text in some other encoding.
-        CorpusError: If the requested encoding cannot read the file, or another one clearly fits better.
+        CorpusError: If the requested encoding cannot read the file.
     """
     refuse_foreign(content)
     if wanted != "auto":
-        encoding = _wanted_encoding(content, wanted)
-        if encoding.num_bad:
-            _refuse_mistaken(content, encoding)
-        return encoding
-    return _detect_encoding(content, trusts_head=trusts_head)
-
-
-def _detect_encoding(content: Content, *, trusts_head: bool = False) -> Encoding:
+        return _wanted_encoding(content, wanted)
     with content.open() as stream:
         head = stream.read(_HEAD_BYTES)
     for mark, name in _BYTE_ORDER_MARKS:
@@ -116,33 +106,6 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
         raise CorpusError(
             f"{content.name} cannot be read as {name} ({reason}). Choose another encoding, or leave out --encoding."
         ) from None
-
-
-def _refuse_mistaken(content: Content, wanted: Encoding) -> None:
-    """Raise CorpusError if many lines do not decode, naming the encoding that would decode more."""
-    fraction = _bad_lines_fraction(content, wanted.name)
-    if fraction <= _MOST_BAD_LINES_FRACTION:
-        return
-    try:
-        detected = _detect_encoding(content)
-    except UnsuitableError:
-        return
-    if detected.num_bad < wanted.num_bad and codecs.lookup(detected.name) != codecs.lookup(wanted.name):
-        raise CorpusError(
-            f"{content.name}: {fraction:.0%} of the lines with non-ASCII characters are not valid"
-            f" {wanted.name.upper()}; the file looks like {detected.name.upper()}. Leave --encoding out, or write:"
-            f" --encoding {detected.name}"
-        )
-
-
-def _bad_lines_fraction(content: Content, encoding: str) -> float:
-    """Return the fraction of non-ASCII lines with undecodable bytes; ASCII lines say nothing about the encoding."""
-    num_bad = num_lines = 0
-    for line in lines_of_chunks(_decoded(content, encoding)):
-        if not line.isascii():
-            num_lines += 1
-            num_bad += MARK in line
-    return num_bad / max(1, num_lines)
 
 
 def _is_utf8(sample: bytes) -> bool:

@@ -2,7 +2,6 @@
 
 import io
 import random
-import re
 
 import pytest
 from corpus.readers.reading import content_of
@@ -72,33 +71,6 @@ def test_a_file_that_mixes_encodings_is_utf8_with_bad_lines() -> None:
 def test_the_encoding_that_is_wanted_is_taken() -> None:
     assert find_encoding(content_of("é".encode("latin-1")), "latin-1") == Encoding("latin-1", 0)
     assert find_encoding(content_of(SIMPLIFIED.encode() + "好".encode("gbk")), "utf-8").num_bad == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "wanted", "detected"),
-    [
-        (SIMPLIFIED.encode("gb18030"), "utf-8", "gb18030"),
-        (TRADITIONAL.encode("big5"), "utf-8", "cp950"),
-        (TRADITIONAL.encode("gb18030"), "gb2312", "gb18030"),
-        (SIMPLIFIED.encode(), "gb18030", "utf-8"),
-        (SIMPLIFIED.encode("utf-16"), "utf-8", "utf-16-le"),
-        (b"ASCII tells nothing.\n" * 1000 + SIMPLIFIED.encode(), "gb18030", "utf-8"),
-    ],
-)
-def test_an_encoding_that_most_lines_are_not_in(data: bytes, wanted: str, detected: str) -> None:
-    told = message_of(CorpusError, lambda: find_encoding(content_of(data), wanted))
-    assert re.fullmatch(
-        rf"a\.txt: \d+% of the lines with non-ASCII characters are not valid {wanted.upper()}; the file looks like"
-        rf" {detected.upper()}\. Leave --encoding out, or write: --encoding {detected}",
-        told,
-    )
-
-
-def test_damaged_lines_do_not_make_the_encoding_suspect() -> None:
-    data = (SIMPLIFIED.encode() + "好".encode()[:2] + b"\n") * 3
-    assert find_encoding(content_of(data), "utf-8") == Encoding("utf-8", 3)
-    # One line, and thus all of them, but no other encoding fits better.
-    assert find_encoding(content_of("今天\n".encode()[1:]), "utf-8").num_bad > 0
 
 
 @pytest.mark.parametrize("data", [random.Random(3).randbytes(3000), b"\xff\0\0\0"])

@@ -14,10 +14,8 @@ from elmo_zh.errors import CorpusError
 HEADS = {
     b"%PDF-1.7\n%\xe2\xe3": "a PDF file. Convert it to text, for example with pdftotext, and use the result.",
     b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. Extract its text with an OCR program, and use the result.",
-    b"RIFF\x10\0\0\0WEBPVP8 ": "an image. Extract its text with an OCR program, and use the result.",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document (.doc, .xls, .rtf). Save it as plain text (a",
     b"\x7fELF\2\1\1": "a compiled program. Give a text file.",
-    b"MZ\x90\0\3": "a compiled program. Give a text file.",
     b"SQLite format 3\0": "an SQLite database. Export a table: sqlite3 -header",
 }
 
