@@ -111,8 +111,7 @@ class Extract:
                 documents = read_source(source, self.config, tally, passed_over)
             try:
                 for document in documents:
-                    # Only the range in which a document starts counts it.
-                    writer.start_document(numbered.number, continues=not tally.documents)
+                    writer.start_document(numbered.number)
                     for line in document:
                         writer.write(line)
             except UnsuitableError as error:

@@ -176,8 +176,6 @@ def _divide(
 def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return the number of training sentences in each document that has any, given where documents start."""
     firsts = np.flatnonzero(starts)
-    if len(starts) and not starts[0]:
-        firsts = np.r_[0, firsts]
     if not len(firsts):
         return np.zeros(0, np.int64)
     counts = np.add.reduceat(sentences, firsts, dtype=np.int64)

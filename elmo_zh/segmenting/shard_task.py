@@ -91,9 +91,9 @@ class SegmentShards:
         """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
         left_out = self.repeated.in_shard(number) if self.repeated else {}
         numbered = enumerate(shard.iter_lines())
-        for source, num_lines, starts_document in shard.load_runs().tolist():
+        for source, num_lines in shard.load_runs().tolist():
             lines = counts.setdefault(source, LineCounts())
-            is_first = bool(starts_document)
+            is_first = True
             for line_number, line in islice(numbered, num_lines):
                 if (reason := left_out.get(line_number)) is not None:
                     lines.drop(REASONS[reason], line)

@@ -1,9 +1,8 @@
 """Text shards: the extracted lines of a corpus on disk, in files of roughly equal size that any worker can process.
 
-A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 3), has one row for
-each run of consecutive lines of one document: the number of the source, the number of lines, and whether a document
-starts there. `.keys` has the key and the number of each line that can be a duplicate, sorted. All numbers are
-little-endian.
+A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 2), has one row for
+each document, or part of one, that has lines in the shard: the number of its source and the number of lines. `.keys`
+has the key and the number of each line that can be a duplicate, sorted. All numbers are little-endian.
 """
 
 import hashlib
@@ -36,8 +35,8 @@ class TextShard:
         return self.stem.with_name(f"{self.stem.name}.{suffix}")
 
     def load_runs(self) -> NDArray[np.uint32]:
-        """Return a row for each run of lines, shape (n, 3): source, number of lines, whether a document starts."""
-        return read_numbers(self.file("runs"), "<u4").reshape(-1, 3)
+        """Return a row for each document, shape (n, 2): source and number of lines."""
+        return read_numbers(self.file("runs"), "<u4").reshape(-1, 2)
 
     def iter_lines(self) -> Iterator[str]:
         """Yield the lines without line ends."""
@@ -83,7 +82,7 @@ class TextShardWriter:
     def __init__(self, files: Files, shard_bytes: int, rule: KeyRule | None) -> None:
         self._files, self._shard_bytes, self._rule = files, shard_bytes, rule
         self.sizes: list[int] = []
-        self._source = 0
+        self.start_document(0)
         self._start_shard()
 
     def _start_shard(self) -> None:
@@ -92,31 +91,25 @@ class TextShardWriter:
         self._runs = array("I")
         self._keys, self._numbers = array("Q"), array("I")
 
-    def start_document(self, source: int, *, continues: bool = False) -> None:
-        """Start a document of a source; if `continues`, the document started in an earlier shard."""
-        self._source = source
-        self._start_run(continues=continues)
-
-    def _start_run(self, *, continues: bool) -> None:
-        if self._runs and not self._runs[-2]:
-            # The last document had no lines.
-            del self._runs[-3:]
-        self._runs.extend((self._source, 0, not continues))
+    def start_document(self, source: int) -> None:
+        """Start a document of a source, or the rest of one that started in an earlier shard."""
+        self._source, self._is_in_document = source, False
 
     def write(self, line: str) -> None:
         """Write one line of the current document, in a new shard if the current one is full."""
         if self._measured_bytes >= self._shard_bytes:
-            # The current document continues in the next shard, unless none of its lines has been written yet.
-            continues = self._runs[-2] > 0 or not self._runs[-1]
             self.finish()
-            self._start_run(continues=continues)
+            self._is_in_document = False
+        if not self._is_in_document:
+            self._runs.extend((self._source, 0))
+            self._is_in_document = True
         encoded = line.encode("utf-8")
         self._text += encoded + b"\n"
         if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
             self._keys.append(key)
             self._numbers.append(self._num_lines)
         self._num_lines += 1
-        self._runs[-2] += 1
+        self._runs[-1] += 1
         if len(self._text) - self._measured_bytes >= min(_MEASURED_BYTES, self._shard_bytes):
             self._measured_bytes = len(self._text)
 

@@ -1,6 +1,7 @@
 """Repeated lines against counting all of them in memory."""
 
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -90,40 +91,31 @@ def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
 # Lines in shards on disk are what was written
 
 
-DOCUMENTS = st.lists(
-    st.tuples(
-        st.integers(0, 3),
-        st.booleans(),
-        st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=7), max_size=5),
-    ),
-    max_size=9,
-)
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=7)
+DOCUMENTS = st.lists(st.tuples(st.integers(0, 3), st.lists(LINE, max_size=5)), max_size=9)
 
 
 @settings(deadline=None, max_examples=101)
 @given(DOCUMENTS, st.integers(1, 60))
 def test_lines_sources_and_documents(
-    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, bool, list[str]]], shard_bytes: int
+    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, list[str]]], shard_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
     writer = TextShardWriter(Files(FinishedPart(folder, "a")), shard_bytes, None)
-    for source, continues, lines in documents:
-        writer.start_document(source, continues=continues)
+    for source, lines in documents:
+        writer.start_document(source)
         for line in lines:
             writer.write(line)
     writer.finish()
-    shards = [TextShard(folder / f"a.{number:05d}") for number in range(len(writer.sizes))]
-    read = []
-    for shard, num_bytes in zip(shards, writer.sizes, strict=True):
-        lines = shard.iter_lines()
+    given = [(number, source, line) for number, (source, lines) in enumerate(documents) for line in lines]
+    for shard_number, num_bytes in enumerate(writer.sizes):
+        shard = TextShard(folder / f"a.{shard_number:05d}")
+        lines = list(shard.iter_lines())
+        of_shard, given = given[: len(lines)], given[len(lines) :]
+        assert lines == [line for *_, line in of_shard]
+        assert shard.load_runs().tolist() == [
+            [source, len(list(run))] for (_, source), run in groupby(of_shard, lambda line: line[:2])
+        ]
         assert shard.file("txt").stat().st_size == num_bytes
-        for source, num_lines, starts in shard.load_runs().tolist():
-            read += [(source, starts and not place, next(lines)) for place in range(num_lines)]
-        assert list(lines) == []
-    expected = [
-        (source, not continues and not place, line)
-        for source, continues, lines in documents
-        for place, line in enumerate(lines)
-    ]
-    assert [(source, bool(starts), line) for source, starts, line in read] == expected
+    assert not given
     assert all(num_bytes >= shard_bytes for num_bytes in writer.sizes[:-1])
