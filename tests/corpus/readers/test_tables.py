@@ -63,8 +63,8 @@ def test_the_column_of_chinese_text_without_a_header() -> None:
 def test_a_header_in_chinese_is_no_text(name: str, rate: str) -> None:
     """It is known by its name, or by numbers below another name."""
     tally = Tally()
-    text = f"编号,评分,{name}\n1,{rate},房间很干净，下次还会来。\n2,3,一般。\n"
-    assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般。"]]
+    text = f"编号,评分,{name}\n1,{rate},房间很干净，下次还会来。\n2,3,一般，早饭不错。\n"
+    assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般，早饭不错。"]]
     assert tally.read_field == f"column 3 ({name})"
 
 
