@@ -40,38 +40,28 @@ def describe_run(path: Path) -> dict[str, Any]:
         "finished_at": max(map(ended_at, finished.values()), default=""),
         "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
         "checkpoint_step": max(steps, default=None),
-        "train_tokens": _number(segmented, "train_tokens"),
-        "perplexity": _number(trained, "heldout", "perplexity"),
-        "bigram_perplexity": _number(trained, "baselines", "bigram", "perplexity"),
+        "train_tokens": segmented.get("train_tokens"),
+        "perplexity": trained.get("heldout", {}).get("perplexity"),
+        "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
         "findings": [asdict(finding) for finding in findings_of_records(finished)],
         "verdict": trained.get("findings", []),
         "next": next_step_of_run(path),
     }
 
 
-def _number(counts: Any, *names: str) -> float | None:
-    """Return the number in a record under nested keys; None if it is missing or is not a number."""
-    for name in names:
-        counts = counts.get(name) if isinstance(counts, dict) else None
-    return counts if isinstance(counts, int | float) else None
-
-
 def findings_of_records(finished: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield what looks odd in the records of the stages that read text."""
     segment = finished.get("segment", {})
-    kept = {
-        name: (_number(source, "kept_characters") or 0) / (_number(source, "characters") or 1)
-        for name, source in (segment.get("sources") or {}).items()
-    }
+    sources, counts = segment.get("sources", {}), segment.get("counts")
+    kept = {name: source["kept_characters"] / max(1, source["characters"]) for name, source in sources.items()}
     if lost := [name for name, share in kept.items() if share < 1 - _MUCH_DROPPED]:
         yield Finding(what="sources with most of their text left out", count=len(lost), example=lost[0])
-    heldout, train = (_number(segment.get("counts"), name) for name in ("heldout_tokens", "train_tokens"))
-    if heldout is not None and train is not None:
-        share = heldout / max(1, heldout + train)
+    if counts:
+        share = counts["heldout_tokens"] / max(1, counts["heldout_tokens"] + counts["train_tokens"])
         if not _LEAST_HELDOUT <= share <= _MOST_HELDOUT:
             yield Finding(what="unusual share of held-out tokens", count=round(share, 6))
-    coverage = _number(finished.get("vocab", {}).get("counts"), "coverage")
-    if coverage is not None and coverage < _LITTLE_COVERAGE:
+    coverage = finished.get("vocab", {}).get("counts", {}).get("coverage", 1.0)
+    if coverage < _LITTLE_COVERAGE:
         yield Finding(what="tokens outside the vocabulary", count=round(1 - coverage, 4))
 
 

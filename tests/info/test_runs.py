@@ -115,21 +115,11 @@ def test_no_runs() -> None:
     assert not elmo_zh("info", "--json").result()["runs"]
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("started_at", "yesterday"),
-        ("seconds", "7"),
-        ("seconds", 1e300),
-        ("counts", {"heldout": 3, "baselines": [], "train_tokens": "many"}),
-        ("counts", {"heldout": {"perplexity": "low"}, "baselines": {"bigram": 1}}),
-    ],
-)
-def test_one_wrong_record_does_not_hide_the_other_runs(run: Path, name: str, wrong: object) -> None:
+def test_one_wrong_record_does_not_hide_the_other_runs(run: Path) -> None:
     shutil.copytree(run, run.parent / "sound")
     for stage in ("segment", "train"):
         with changed_json(run / "stages" / f"{stage}.json") as record:
-            record[name] = wrong
+            record["counts"] = {"heldout": 3, "baselines": [], "train_tokens": "many"}
     runs = list_runs(run.parent)
     damaged, sound = sorted(runs, key=lambda each: str(each["path"]))
     assert (damaged["perplexity"], damaged["train_tokens"]) == (None, None)
