@@ -22,8 +22,11 @@ class BatchBiLM(nn.Module):
     Attributes:
         bilm: The model; every sentence starts from its warm state, or from zeros.
         num_layers: L + 1, the token layer included.
-        cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None.
+        cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None;
+            they are never trained.
     """
+
+    cached_words: Tensor | None
 
     _marks: Tensor  # The inputs for <S> and </S>: their ids, or in character mode their spellings, (2, C)
 
@@ -38,9 +41,9 @@ class BatchBiLM(nn.Module):
             raise ValueError("this model needs words as well as their characters; use ElmoEmbedder")
         marks = [BEGIN_ID, END_ID] if bilm.shape.characters is None else lexicon.character_ids([BEGIN_ID, END_ID])
         self.register_buffer("_marks", torch.as_tensor(np.asarray(marks)), persistent=False)
-        self.cached_words: nn.Parameter | None = None
-        if vocab_to_cache is not None:
-            self.cached_words = nn.Parameter(self._encode_words(lexicon, vocab_to_cache))
+        cached_words = None if vocab_to_cache is None else self._encode_words(lexicon, vocab_to_cache)
+        # Not a parameter: `Elmo.save` writes the biLM, and vectors trained apart from it would be lost.
+        self.register_buffer("cached_words", cached_words)
 
     @torch.no_grad()
     def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:

@@ -296,13 +296,25 @@ def test_the_bilm_is_trained_if_asked_for(bundle: Path) -> None:
     assert elmo(ids)["elmo_representations"][0].square().sum().item() < before
 
 
-def test_cached_words_are_trained_with_the_bilm(bundle: Path) -> None:
-    for requires_grad in (False, True):
-        elmo = Elmo.from_bundle(bundle, requires_grad=requires_grad, vocab_to_cache=["", "吃"], dropout=0.0)
-        rows = torch.tensor([[1, 1, 1]])
-        elmo(elmo.batch_to_ids([["吃"] * 3]), rows)["elmo_representations"][0].sum().backward()
-        gradient = elmo.get_parameter("_elmo_lstm.cached_words").grad
-        assert (gradient is not None) == requires_grad
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tuned_module_with_cached_words_is_the_same_after_saving(
+    mode: str, bundles: dict[str, Path], tmp_path: Path
+) -> None:
+    """Cached vectors are not trained: the saved biLM could not hold them."""
+    words = ["", "吃", "我们"]
+    elmo = Elmo.from_bundle(bundles[mode], requires_grad=True, vocab_to_cache=words, dropout=0.0)
+    ids, rows = elmo.batch_to_ids([["吃", "我们", "吃"]]), torch.tensor([[1, 2, 1]])
+    optimizer = torch.optim.SGD(elmo.parameters(), lr=0.1)
+    before = elmo(ids, rows)["elmo_representations"][0]
+    before.square().sum().backward()
+    optimizer.step()
+    tuned = elmo.eval()(ids, rows)["elmo_representations"][0]
+    assert not torch.allclose(tuned, before, atol=1e-3)
+    elmo.save(tmp_path / "tuned")
+    again = Elmo.from_bundle(tmp_path / "tuned", vocab_to_cache=words, dropout=0.0).eval()
+    mixes = {name: value for name, value in elmo.state_dict().items() if "scalar_mix" in name}
+    again.load_state_dict(mixes, strict=False)
+    torch.testing.assert_close(again(ids, rows)["elmo_representations"][0], tuned, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", MODES)
