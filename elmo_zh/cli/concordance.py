@@ -87,7 +87,6 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
 @files_argument
 @takes(ConcordanceOptions, "options")
 @shared_options("model", help="Model that computes surprisal for --sort. Default: the model that made the index.")
-@shared_options("device")
 @reading_of_texts
 def concordance(
     common: Common, /, query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions
@@ -194,10 +193,8 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
 
         index = require_index(read, "--sort surprisal")
         found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
-    elif common.model or common.device:
-        raise click.UsageError(
-            "--model and --device are only for surprisal. Add --sort surprisal, or leave out --model and --device."
-        )
+    elif common.model:
+        raise click.UsageError("--model is only for surprisal. Add --sort surprisal, or leave out --model.")
     return found.sorted_by(keys)
 
 

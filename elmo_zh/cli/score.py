@@ -81,7 +81,6 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 @shared_options("segmented")
 @input_options
 @takes(ScoreOptions, "options")
-@shared_options("device")
 @engine_options
 @common_options
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:

@@ -15,7 +15,7 @@ from elmo_zh.cli.model_options import (
     load_embedder_of,
     resolve_for_model,
 )
-from elmo_zh.cli.options import Common, common_options, shared_options, takes
+from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
@@ -36,7 +36,6 @@ _NUM_LINES = 5
 @index_option
 @takes(SenseOptions, "options")
 @index_model_option
-@shared_options("device")
 @common_options
 def senses(common: Common, /, word: str, index_path: Path | None, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
@@ -52,10 +51,8 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
     resolve_for_model(common, also="embed")
-    if options.no_substitutes and (common.model or common.device):
-        raise click.UsageError(
-            "--no-substitutes needs no model. Leave out --model and --device, or leave out --no-substitutes."
-        )
+    if options.no_substitutes and common.model:
+        raise click.UsageError("--no-substitutes needs no model. Leave out --model or --no-substitutes.")
     require_picture(options.picture)
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_files import require_column

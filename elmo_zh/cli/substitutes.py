@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 @takes(SubstituteOptions, "options")
 @shared_options("model", "segmented")
 @input_options
-@shared_options("device")
 @common_options_of_readers
 def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
     """Show words similar in meaning to a word in a sentence.
@@ -48,7 +47,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
 
     bundle = load_model(common, model_path(common.model), "substitutes are")
     bundle.require_probabilities()
-    embedder = ElmoEmbedder(bundle, common.device or "auto", unknown=config.embed.unknown)
+    embedder = ElmoEmbedder(bundle, "cpu", unknown=config.embed.unknown)
     if text is not None:
         occurrences = _occurrences_in_text(embedder, text, options, segmented=common.segmented)
     else:

@@ -274,7 +274,7 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert shown.stdout.splitlines()[0] == "苹果: 12 occurrences (1 more in repeated lines), 2 usages in layer 1."
     assert shown.stdout.splitlines()[-2] == "Wrote a.tsv"
     assert shown.stdout.endswith(f"browser: elmo-zh explore {senses_index.path} --word 苹果\n")
-    assert "Leave out --model and --device, or" in elmo_zh(*arguments, "--model", model).stderr
+    assert "Leave out --model or --no-substitutes" in elmo_zh(*arguments, "--model", model).stderr
     lowest = elmo_zh("senses", "苹果", "--index", senses_index.path, "--no-substitutes", "--layer", "0")
     assert "In layer 0, a word has the same vector in every sentence" in lowest.stderr
     assert "In layer 0" not in shown.stderr
