@@ -1,6 +1,5 @@
 """Reading sources into text shards: what is refused, and how the work is cut."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.sources import Stamp, find_sources
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.job import Json, Step, Work
 from elmo_zh.run.reporter import SilentReporter
@@ -76,11 +75,7 @@ def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text("<rss></rss>", encoding="utf-8")
     pytest.importorskip("lxml")
-    source = NumberedSource(
-        number=0, source=find_sources([str(path)]).sources[0], stamp=Stamp(num_bytes=0, modified_ns=0)
-    )
-    source = replace(source, stamp=Stamp.of(source.source))
-    task = ExtractTask(sources=(source,))
+    task = ExtractTask(sources=(NumberedSource.of(0, find_sources([str(path)]).sources[0]),))
     with pytest.raises(CorpusError, match="XML, but not a MediaWiki dump") as caught:
         extracted(task, tmp_path)
     assert not isinstance(caught.value, UnsuitableError)
