@@ -1,21 +1,19 @@
 """Wrong arguments of every Python call: the type of the exception and its one line, in one table."""
 
 import builtins
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from contexts.texts import LINES, build, write_text
-from drawn_bundles import CHARACTERS, SHAPES, add_word2vec, write_model
+from drawn_bundles import SHAPES, add_word2vec, write_model
 from messages import refusal_of
 
 import elmo_zh
 from elmo_zh import ContextIndex, Elmo, ElmoClassifier, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
 from elmo_zh.checks import check_layers, check_spans
 from elmo_zh.config import TextConfig
-from elmo_zh.embed.reduction import pool_tokens
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.sklearn import ElmoVectorizer
 
@@ -64,6 +62,7 @@ ElmoEmbedder(bundle, batch_tokens=0) => ValueError: ElmoEmbedder: batch_tokens i
 ElmoEmbedder(bundle, precision="int4") => ElmoZhError: ElmoEmbedder: precision is 'int4'; expected float32, bfloat16 or
 
 elmo(character_ids) => ValueError: forward: inputs has character ids; expected word ids, shape (sentences, words)
+character_elmo(word_ids) => ValueError: forward: inputs has shape (1, 2); expected character ids, shape (sentences
 elmo(word_ids * 9) => ValueError: forward: inputs has 9; expected 1 to 8, or 0 for padding: word ids
 cached_elmo(word_ids, word_ids * 3) => ValueError: forward: word_inputs has 3; expected 1 to 2, or 0 for padding: the
 
@@ -101,7 +100,6 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("checks")
     text = TextConfig(segmenter="whitespace")
     model = add_word2vec(write_model(folder / "model", SHAPES["token"], text=text, with_softmax=True))
-    short = replace(SHAPES["character"], characters=replace(CHARACTERS, num_slots=13))
     embedder = ElmoEmbedder.load(model, "cpu")
     build(embedder, [write_text(folder / "a.txt", LINES)], folder / "index", min_count=1)
 
@@ -113,14 +111,13 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return estimator(model, **settings).fit(["我", "他"], default if y is None else y)
 
     return {
-        **globals(), "ElmoVectorizer": ElmoVectorizer, "pool_tokens": pool_tokens,
+        **globals(), "ElmoVectorizer": ElmoVectorizer,
         "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
         "make": make, "scorer": LineScorer.load(model), "word2vec": Word2Vec.load(model),
         "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),
         "measure_drift": elmo_zh.measure_drift, "align": elmo_zh.align_to_characters, "OFFSETS": [(0, 1)],
-        "elmo": Elmo.from_bundle(model), "short_elmo": Elmo.from_bundle(write_model(folder / "short", short)),
+        "elmo": Elmo.from_bundle(model),
         "character_elmo": Elmo.from_bundle(write_model(folder / "characters", SHAPES["character"])),
-        "published_elmo": Elmo(model / "options.json", model / "weights.hdf5", 1),
         "cached_elmo": Elmo.from_bundle(model, vocab_to_cache=["", "我们", "吃"]),
         "word_ids": torch.ones(1, 2, dtype=torch.int64), "character_ids": batch_to_ids([["今天", "吃"], ["苹果"]]),
     }  # fmt: skip

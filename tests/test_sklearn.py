@@ -108,15 +108,6 @@ def test_raw_strings_and_segmented_ones() -> None:
     assert np.abs(raw - segmented).max() > 1e-3
 
 
-def test_nothing_has_to_be_fitted_and_fitting_reads_nothing() -> None:
-    transformer = vectorizer()
-    expected = transformer.transform(LINES)
-    assert transformer.transform([]).shape == (0, 2 * P)
-    assert transformer.fit(iter(["别的"]), [1]) is transformer
-    assert transformer.n_features_out_ == 2 * P
-    np.testing.assert_array_equal(transformer.transform(LINES), expected)
-
-
 # The model is loaded late and once
 
 

@@ -66,18 +66,6 @@ def known_words(run: SampleRun) -> list[str]:
     return (run.path / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
 
 
-def test_the_bundle_has_the_published_layout(character_run: SampleRun) -> None:
-    names = {"options.json", "weights.hdf5", "vocab.data", "character_counts.tsv", "golden.hdf5", "word2vec.hdf5"}
-    names |= {"bundle.json", "history.json", "model_card.md"}
-    assert {path.name for path in character_run.model.iterdir()} == names
-    info = json.loads((character_run.model / "bundle.json").read_text(encoding="utf-8"))
-    assert info["mode"] == "character"
-    assert set(info["digests"]) == names - {"bundle.json", "history.json", "model_card.md"}
-    options = json.loads((character_run.model / "options.json").read_text(encoding="utf-8"))
-    assert options["char_cnn"]["n_characters"] == 262
-    assert options["n_tokens_vocab"] == len(known_words(character_run)) + 3
-
-
 def test_all_parts_of_the_cnn_were_trained(character_run: SampleRun) -> None:
     """What bilm-tf starts biases with is no longer there."""
     with h5py.File(character_run.model / "weights.hdf5") as file:

@@ -4,7 +4,6 @@ import gzip
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from contract.command_line import ROOT
 
@@ -41,14 +40,11 @@ def sample_of(
     return Sample(sources, config, PlanLimits(sample_megabytes=megabytes, seconds=seconds, seed=seed))
 
 
-def plan_of(*paths: Path, text: TextConfig = CHARACTERS, megabytes: float = 0.25) -> dict[str, Any]:
-    config = replace(Config(), text=text, word2vec=Word2vecConfig(enabled=False))
-    limits = PlanLimits(sample_megabytes=megabytes, seconds=600, no_training=True)
-    return make_plan(find_sources([str(path) for path in paths]), config, None, limits, SilentReporter())
-
-
 def figures_of(path: Path) -> dict[str, float]:
-    return plan_of(path)["figures"]
+    config = replace(Config(), text=CHARACTERS, word2vec=Word2vecConfig(enabled=False))
+    limits = PlanLimits(sample_megabytes=0.25, seconds=600, no_training=True)
+    found: dict[str, float] = make_plan(find_sources([str(path)]), config, None, limits, SilentReporter())["figures"]
+    return found
 
 
 def write_corpus() -> Path:

@@ -6,12 +6,11 @@ import json
 import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packed import zip_of
-from planning.corpora import CHARACTERS, figures_of, lines, sample_of
+from planning.corpora import figures_of, lines, sample_of
 
 from elmo_zh.planning import sample
 
@@ -58,13 +57,6 @@ def test_an_eighth_of_a_corpus_tells_how_much_text_it_has(name: str, tmp_path: P
     assert figures["characters"] == characters
     for figure, truth in (("kept_characters", characters), ("tokens", characters), ("sentences", len(TEXT))):
         assert figures[figure] == pytest.approx(truth, rel=0.02), figure
-
-
-def test_documents_are_files_where_files_are_documents(tmp_path: Path) -> None:
-    write_small_files(tmp_path / "many", TEXT)
-    assert sample_of(tmp_path / "many").totals["documents"] == sample_of(tmp_path / "many").num_files == 400
-    by_line = sample_of(tmp_path / "many", config=replace(CHARACTERS, document="line"))
-    assert by_line.totals["documents"] == 20_000
 
 
 def test_every_line_has_the_same_chance_and_the_seed_decides(tmp_path: Path) -> None:

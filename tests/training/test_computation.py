@@ -16,7 +16,6 @@ from contract.command_line import (
     checkpoint_steps,
     elmo_zh,
     run_python,
-    succeed,
     training_lines,
 )
 from messages import message_of
@@ -168,19 +167,6 @@ def test_what_was_chosen_is_recorded_and_kept_on_another_machine(untrained_run: 
     assert state_of(run, 1)["computation"]["precision"] != expected
     assert training_lines(run)[0]["train_loss"] != losses[0]
     assert training_lines(run)[0]["train_loss"] == pytest.approx(losses[0], rel=0.01)
-
-
-def test_what_cannot_be_kept_is_told(untrained_run: Path, machine: Machine) -> None:
-    run = untrained_run
-    machine(bfloat16=False)
-    interrupted(run, step=5)
-    assert state_of(run, 5)["computation"]["kernel"] == "onednn"
-    machine(bfloat16=False, packed=False)
-    answer = succeed("train", "--run", run, "--set", "train.num_threads=2")
-    kernel, threads = warnings_of(answer.stderr)
-    assert "kernel changed from onednn to torch" in kernel
-    assert "num_threads changed from 1 to 2" in threads
-    assert state_of(run, NUM_STEPS)["computation"]["num_threads"] == 2
 
 
 WITHOUT = """

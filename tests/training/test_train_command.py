@@ -16,7 +16,6 @@ from contract.command_line import (
     Answer,
     SampleRun,
     checkpoint_steps,
-    contents_alone,
     elmo_zh,
     metrics_lines,
     require_same_checkpoint,
@@ -104,18 +103,6 @@ def other_corpus(tmp_path: Path) -> Path:
     path = tmp_path / "other.txt"
     path.write_text(OTHER_TEXT, encoding="utf-8")
     return path
-
-
-def test_a_change_that_would_discard_a_training_is_refused(run: Path, other_corpus: Path) -> None:
-    before = contents_alone(run)
-    for command, difference in (
-        (("train", *settings("train.seed=3", "model.num_layers=3")), "model.num_layers 2 -> 3; train.seed 1 -> 3"),
-        (("word2vec", *settings("model.projection_dim=5")), "model.projection_dim 7 -> 5"),
-        (("pipeline", other_corpus), "added 1 file (other.txt); removed 2 files (food.txt, nature.txt)"),
-    ):
-        answer = elmo_zh(*command, "--run", run)
-        assert f"training progress that would be discarded. Reason: {difference}. To keep it," in answer.only_error()
-        assert contents_alone(run) == before
 
 
 def test_force_starts_over(run: Path, other_corpus: Path) -> None:
