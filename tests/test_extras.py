@@ -1,5 +1,6 @@
 """The command that installs an extra, as printed in every message that names one."""
 
+import importlib
 import importlib.metadata
 import shutil
 import sys
@@ -78,3 +79,11 @@ def test_a_package_that_is_missing(
     told = message_of(ElmoZhError, use)
     assert package in told
     assert told.endswith(f" Install it with: {install_line(extra)}")
+
+
+@pytest.mark.parametrize(("name", "package"), [("sklearn", "sklearn.base"), ("spacy", "spacy.language")])
+def test_a_module_whose_package_is_missing(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"elmo_zh.{name}", raising=False)
+    with pytest.raises(ImportError, match=rf"elmo_zh\.{name} needs .*\. Install it with: "):
+        importlib.import_module(f"elmo_zh.{name}")

@@ -1,11 +1,8 @@
 """ElmoVectorizer against the vectors of ElmoEmbedder, and as a step of scikit-learn's pipelines and searches."""
 
-import copy
-import importlib
 import pickle
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,6 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip instal
 
 from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -32,7 +28,6 @@ from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
 from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.errors import BundleError
-from elmo_zh.invocation import install_line
 from elmo_zh.sklearn import ElmoVectorizer
 
 WORDS = ("我", "吃", "苹", "果", "。", "今天")
@@ -128,21 +123,6 @@ def test_the_model_is_loaded_when_it_is_first_needed_and_again_for_other_setting
     assert loads[1:] == [("model", "cpu", "int8")]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
-def test_copies_leave_the_model_out(
-    copied: Callable[[ElmoVectorizer], ElmoVectorizer], loads: list[tuple[object, ...]]
-) -> None:
-    transformer = vectorizer(pool="max", layers=1).fit(LINES)
-    expected = transformer.transform(LINES)
-    assert len(pickle.dumps(transformer)) < 1000
-    twin = copied(transformer)
-    assert twin.get_params() == transformer.get_params()
-    module._load_once.cache_clear()
-    assert len(loads) == 1
-    np.testing.assert_array_equal(twin.transform(LINES), expected)
-    assert len(loads) == 2
-
-
 def test_clones_share_the_model(loads: list[tuple[object, ...]]) -> None:
     """Whichever of them loads it; another setting of the model has its own."""
     pipeline = make_pipeline(vectorizer(pool="max"), LogisticRegression())
@@ -161,6 +141,7 @@ def test_a_fitted_one_refuses_another_model_in_its_folder_and_a_clone_takes_it(f
     transformer = ElmoVectorizer(model, device="cpu").fit(LINES)
     fitted, expected = transformer.model_digest_, transformer.transform(LINES)
     pickled = pickle.dumps(transformer)
+    assert len(pickled) < 1000  # the model is left out
     shutil.rmtree(model)
     shutil.copytree(folder / "other", model)
     other = ElmoEmbedder.load(model, "cpu").bundle.digest
@@ -168,10 +149,7 @@ def test_a_fitted_one_refuses_another_model_in_its_folder_and_a_clone_takes_it(f
     np.testing.assert_array_equal(transformer.transform(LINES), expected)
     module._load_once.cache_clear()  # as in another process
     found = message_of(BundleError, lambda: pickle.loads(pickled).transform(LINES))
-    assert found == (
-        f"{model} is not the model that was fitted: {other}; expected {fitted}."
-        " Put that model back, or fit the whole pipeline again."
-    )
+    assert found.startswith(f"{model} is not the model that was fitted: {other}; expected {fitted}.")
     assert pickle.loads(pickled).fit(LINES).transform(LINES).any()
     twin = clone(transformer).fit(LINES)
     assert twin.model_digest_ == other
@@ -187,17 +165,6 @@ TEXTS = ["我吃苹果。", "吃苹果", "苹果。", "我苹果", "今", "天�
 LABELS = [1, 1, 1, 1, 0, 0, 0, 0] * 3
 
 
-def test_beside_other_features() -> None:
-    """Of a table of objects: one column of text, one of numbers."""
-    table = np.array([["我吃", 2.0], ["", 3.0], ["果", 5.0]], object)
-    columns = ColumnTransformer([("elmo", vectorizer(), 0), ("number", "passthrough", [1])])
-    found = columns.fit_transform(table)
-    np.testing.assert_allclose(found[:, :-1].astype(float), vectorizer().transform(["我吃", "", "果"]), atol=1e-6)
-    assert found[:, -1].tolist() == [2, 3, 5]
-    names = [*(f"elmo__elmovectorizer{number}" for number in range(2 * P)), "number__x1"]
-    assert columns.get_feature_names_out().tolist() == names
-
-
 @pytest.fixture
 def no_processes_left() -> Iterator[None]:
     """joblib keeps its processes for the next call, and other tests look at what children there are."""
@@ -209,9 +176,8 @@ def no_processes_left() -> Iterator[None]:
 def test_cross_validation_and_search_in_other_processes() -> None:
     pipeline = Pipeline([("elmo", vectorizer()), ("classify", LogisticRegression())])
     assert cross_val_score(pipeline, TEXTS, LABELS, cv=3, n_jobs=2).tolist() == [1, 1, 1]
-    grid = {"elmo__pool": ["mean", "max", "first-last"], "elmo__layers": ["average", 0]}
+    grid = {"elmo__pool": ["mean", "max"], "elmo__layers": ["average", 0]}
     search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise").fit(np.array(TEXTS), LABELS)
-    assert len(search.cv_results_["params"]) == 6
     assert search.best_score_ == 1
     assert search.predict(["我吃", "今天"]).tolist() == [1, 0]
 
@@ -228,15 +194,6 @@ def test_neither_order_nor_company_matter() -> None:
     np.testing.assert_allclose(vectorizer().transform(LINES[::-1])[::-1], expected, rtol=0, atol=1e-6)
     alone = np.concatenate([vectorizer().transform([line]) for line in LINES])
     np.testing.assert_allclose(alone, expected, rtol=0, atol=1e-6)
-
-
-def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    monkeypatch.delitem(sys.modules, "elmo_zh.sklearn")
-    with pytest.raises(ImportError) as caught:
-        importlib.import_module("elmo_zh.sklearn")
-    assert str(caught.value) == f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('words')}"
-    assert caught.value.__suppress_context__
 
 
 def test_all_layers_in_one_pass() -> None:

@@ -1,7 +1,6 @@
 """The spaCy component against the embedder's vectors, for any tokens, saved and loaded."""
 
 import importlib
-import sys
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,6 @@ from spacy.tokens import Doc
 
 from elmo_zh import ElmoEmbedder, split_sentences
 from elmo_zh.config import TextConfig
-from elmo_zh.embed.unknown_rate import UnknownWordsWarning
 from elmo_zh.errors import BundleError
 from elmo_zh.spacy import ElmoComponent
 
@@ -104,7 +102,7 @@ def test_tokens_of_any_tokenizer(embedder: ElmoEmbedder, pieces: list[str], rand
 
 
 @pytest.mark.parametrize("model", ["model", "other"])
-@pytest.mark.parametrize("batch_size", [1, 2, 100])
+@pytest.mark.parametrize("batch_size", [1, 2])
 def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> None:
     nlp = pipeline(folder / model)
     together = list(nlp.pipe(TEXTS, batch_size=batch_size))
@@ -129,18 +127,6 @@ def test_in_several_processes(folder: Path) -> None:
     for doc, alone in zip(nlp.pipe(TEXTS, n_process=2, batch_size=2), nlp.pipe(TEXTS), strict=True):
         np.testing.assert_allclose(doc.tensor, alone.tensor, rtol=0, atol=1e-6)
         np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-6)
-
-
-def test_a_vocabulary_with_vectors_of_its_own(folder: Path) -> None:
-    nlp = pipeline(folder / "model")
-    nlp.vocab.set_vector("吃", np.ones(3, np.float32))
-    doc = nlp("今天吃苹果")
-    np.testing.assert_array_equal(doc[2].vector, doc.tensor[2])
-    np.testing.assert_allclose(doc.vector, doc.tensor.mean(axis=0), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(doc[1:3].vector, doc.tensor[1:3].mean(axis=0), rtol=0, atol=1e-6)
-    assert doc.has_vector
-    assert doc[0].has_vector
-    assert nlp("").vector.tolist() == [0.0] * 2 * P
 
 
 def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
@@ -195,15 +181,7 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
 def test_wrong_settings(folder: Path) -> None:
     for layer in ("all", 3):
         told = refusal_of(ValueError, lambda layer=layer: pipeline(folder / "model", layer=layer))
-        assert "expected average, top, 0, 1 or 2" in told
-    assert str(folder / "nowhere") in message_of(BundleError, lambda: pipeline(folder / "nowhere"))
-
-
-def test_unknown_words_are_reported_once(folder: Path) -> None:
-    nlp = pipeline(folder / "model")
-    with pytest.warns(UnknownWordsWarning, match="outside the model's vocabulary"):
-        nlp("abc def 我你他 " * 9)
-    nlp("abc def 我你他 " * 9)
+        assert told == f"ElmoComponent: layer is {layer!r}; expected average, top, 0, 1 or 2"
 
 
 def test_the_entry_point_names_the_factory() -> None:
@@ -212,10 +190,3 @@ def test_the_entry_point_names_the_factory() -> None:
     module, _, function = value.partition(":")
     assert name == "elmo_zh"
     assert callable(getattr(importlib.import_module(module), function))
-
-
-def test_without_spacy_an_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy.language", None)
-    monkeypatch.delitem(sys.modules, "elmo_zh.spacy")
-    with pytest.raises(ImportError, match=r"elmo_zh\.spacy needs spaCy\. Install it with: "):
-        importlib.import_module("elmo_zh.spacy")

@@ -26,21 +26,14 @@ WRITTEN = {
 ENDANGERED = (
     ("task predict t.txt --task task --output", "model/weights.hdf5"),
     ("task predict t.txt --task task --output", "task/task.json"),
-    ("task predict t.txt --task task --output", "t.txt"),
     ("senses 果 --index index --output", "model/bundle.json"),
-    ("senses 果 --index index --picture", "model/weights.hdf5"),
     ("senses 果 --index index --no-substitutes --picture", "index/words.npy"),
-    ("explore index --word 果 --output", "model/weights.hdf5"),
-    ("explore index --words w.txt --output", "w.txt"),
     ("explore index --word 果 --labels w.txt --output", "w.txt"),
-    ("drift index index --words w.txt --output", "w.txt"),
     ("drift index index --output", "index/index.json"),
     ("score t.txt --model model --config c.toml --output", "c.toml"),
     ("score t.txt --model model --against other --output", "other/options.json"),
     ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),
-    ("embed t.txt --model model --segmented --output", "t.txt"),
     ("concordance 苹果 t.tsv --output", "t.tsv"),
-    ("frequencies t.tsv --output", "t.tsv"),
     ("convert other --warm-on t.txt --output", "other"),
 )
 
@@ -79,39 +72,22 @@ def test_what_is_read_is_kept(used: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["", ".", "/"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "task fit classify t.csv --model model", "convert model", "export --run run", "drift index index",
-        "senses 果 --index index", "embed t.txt --model model",
-    ],
-)  # fmt: skip
-def test_an_output_needs_a_name(empty_folder: Path, words: str, output: str) -> None:
-    Path("t.csv").touch()
+@pytest.mark.parametrize("words", ["convert model", "drift index index"])
+def test_an_output_needs_a_name(words: str, output: str) -> None:
     answer = elmo_zh(*words.split(), "--output", output)
     assert answer.status == 2
-    assert "Error: --output cannot be empty, . or /. Give the name of a file or folder to write." in answer.stderr or (
-        output and "is a directory" in answer.stderr
-    )
+    assert "--output cannot be empty, . or /" in answer.stderr or (output and "is a directory" in answer.stderr)
 
 
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
     output = os.fsdecode(b"\xffs.tsv")
     assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(": \\udcffs.tsv\n") == 1
-    answer = elmo_zh("score", "t.txt", "--model", "model", "--output", output, "--force", "--json")
-    assert answer.result()["output"] == output
 
 
-def test_a_name_that_is_too_long(used: Path) -> None:
+def test_names_that_cannot_be(used: Path) -> None:
     told = elmo_zh("score", "t.txt", "--model", "model", "--output", "长" * 82 + ".tsv").only_error()
-    assert "the name is too long. Give a shorter one" in told
-
-
-def test_two_outputs_need_two_names(used: Path) -> None:
-    told = elmo_zh("senses", "果", "--index", "index", "--output", "z.png", "--picture", used / "z.png").only_error()
-    assert told == f"Two outputs have the name {used}/z.png. Choose another name for one of them."
-
-
-def test_a_picture_is_a_png_file(used: Path) -> None:
-    told = elmo_zh("senses", "果", "--index", "index", "--picture", "p.docx").only_error()
-    assert told == "--picture p.docx: the suffix does not name a known format. Use one of: .png"
+    assert "the name is too long" in told
+    senses = ("senses", "果", "--index", "index", "--picture")
+    told = elmo_zh(*senses, used / "z.png", "--output", "z.png").only_error()
+    assert told.startswith(f"Two outputs have the name {used}/z.png")
+    assert elmo_zh(*senses, "p.docx").only_error().startswith("--picture p.docx: the suffix does not name a known")

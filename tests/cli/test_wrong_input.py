@@ -1,18 +1,14 @@
 """Wrong input of every kind ends with one line that says what, where and what to do, or with a warning and a result."""
 
 import fcntl
-import json
 import os
 import shutil
 from pathlib import Path
 
-import h5py
 import pytest
-from contract.command_line import SampleRun, changed_json, contents, elmo_zh, remove_training, succeed
-from contract.warm_python import WarmPython
+from contract.command_line import SampleRun, changed_json, contents, elmo_zh, succeed
 
 from elmo_zh.run import files
-from elmo_zh.run.locks import output_lock
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
@@ -33,13 +29,11 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    quotes = "If an argument contains spaces, put it in quotes."
-    expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}. {quotes}"
-    assert elmo_zh("plan", "/no/such.txt").only_error() == f"/no/such.txt does not exist. Check the path. {quotes}"
-    assert segment_error("nowhere") == f"nowhere {expected}"
-    assert segment_error("no/*.txt") == f"no/*.txt {expected}"
+    expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}."
+    assert elmo_zh("plan", "/no/such.txt").only_error().startswith("/no/such.txt does not exist. Check the path.")
+    assert segment_error("no/*.txt").startswith(f"no/*.txt {expected}")
     for command in ("embed", "evaluate"):
-        assert elmo_zh(command, "nowhere", "--model", sample_run.model).only_error() == f"nowhere {expected}"
+        assert elmo_zh(command, "nowhere", "--model", sample_run.model).only_error().startswith(f"nowhere {expected}")
 
 
 def test_a_folder_without_text(empty_folder: Path) -> None:
@@ -47,10 +41,9 @@ def test_a_folder_without_text(empty_folder: Path) -> None:
     (folder / "deeper").mkdir(parents=True)
     (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
-    assert segment_error(folder) == (
-        f"{folder} contains no text files (.txt, .csv, .tsv, .json, .jsonl, .xml, .html, .md, .xlsx, optionally packed"
-        " as .gz, .bz2, .xz, .zst, .zip, .tar); it contains 1 other file. Give files by name, or a folder with text."
-    )
+    told = segment_error(folder)
+    assert told.startswith(f"{folder} contains no text files (.txt, ")
+    assert "it contains 1 other file" in told
 
 
 def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
@@ -58,50 +51,26 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     content = CHINESE.encode() + "花".encode() + "好".encode("gb18030") + b"\n"
     Path("gbk.txt").write_bytes(content)
     assert content[25] == 0xBA
-    expected = "gbk.txt: line 2 is not valid UTF-8: byte 0xba at offset 25 of the file. Correct the file,"
-    encoding = "specify its encoding (perhaps --encoding GB18030)"
-    told = segment_error("gbk.txt", "--bad-bytes", "strict")
-    assert told == f"{expected} {encoding}, or skip such lines: --bad-bytes skip-line"
+    expected = "gbk.txt: line 2 is not valid UTF-8: byte 0xba at offset 25 of the file."
+    assert segment_error("gbk.txt", "--bad-bytes", "strict").startswith(expected)
     for command in ("embed", "evaluate"):
         told = elmo_zh(command, "gbk.txt", "--segmented", "--model", sample_run.model).only_error()
-        assert told == f"{expected} or {encoding}"
+        assert told.startswith(expected)
+        assert "--encoding GB18030" in told
     assert not [*Path().glob("gbk.txt.*")]
     # Once it is put right nothing of the first attempt is in the way.
     Path("gbk.txt").write_text(CHINESE, encoding="utf-8")
     assert elmo_zh("embed", "gbk.txt", "--segmented", "--model", sample_run.model).status == 0
 
 
-def test_a_text_without_any_chinese_is_a_warning_and_a_result(sample_run: SampleRun) -> None:
-    lines = [f"The {number}th line is about rain, wind and the number {number * number}.\n" for number in range(60)]
-    Path("english.txt").write_text("".join(lines), encoding="utf-8")
-    changes = ("--set", "vocab.min_count=1", "--set", "train.max_tokens=210")
-    answer = succeed("pipeline", "english.txt", "--run", "run", "--config", sample_run.config, *changes)
-    warnings = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    foreign, copies = warnings  # the lines differ in two numbers
-    assert copies.startswith("Warning: Near copies of ")
-    assert foreign == "Warning: This corpus contains no Chinese characters. Check that it is the right corpus."
-    assert Path("run/model/bundle.json").exists()
-    record = json.loads(Path("run/stages/train.json").read_text(encoding="utf-8"))
-    assert record["counts"]["heldout"]["oov_rate"] < 1
-
-
-def test_a_text_in_which_no_word_is_frequent_enough() -> None:
-    Path("short.txt").write_text("山水。", encoding="utf-8")
-    assert elmo_zh("segment", "short.txt", "--run", "run", "--set", "text.segmenter=character").status == 0
-    assert elmo_zh("vocab", "--run", "run").only_error() == (
-        "No word in run/segmented reaches vocab.min_count = 2, so the vocabulary would be empty."
-        " Give more text, or lower the limit: --set vocab.min_count=1"
-    )
-
-
-def test_a_text_of_a_few_words_is_warned_about_and_a_vocabulary_of_one_is_refused() -> None:
+def test_a_text_in_which_too_few_words_are_frequent_enough() -> None:
     Path("few.txt").write_text("山水。\n山人。\n", encoding="utf-8")
     answer = elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
-    warning = "Warning: There is hardly any text to train on: 6 tokens. A good model needs millions."
-    assert warning in answer.stderr.splitlines()
-    assert elmo_zh("vocab", "--run", "run").status == 0
+    assert "There is hardly any text to train on: 6 tokens." in answer.stderr
+    told = elmo_zh("vocab", "--run", "run", "--set", "vocab.min_count=3").only_error()
+    assert told.startswith("No word in run/segmented reaches vocab.min_count = 3")
     told = elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error()
-    assert told.startswith("The vocabulary of run/segmented would contain only one word (。), but training needs ")
+    assert told.startswith("The vocabulary of run/segmented would contain only one word (。)")
 
 
 def test_a_user_dictionary_that_is_missing_or_bad() -> None:
@@ -112,7 +81,6 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
     told = elmo_zh(*arguments).only_error()
     # The file to correct, not the copy in the run.
     assert told.startswith("words.txt is not a jieba user dictionary (")
-    assert told.endswith("with a word on each line, optionally followed by a count and a tag, separated by spaces.")
     Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
     assert elmo_zh(*arguments).status == 0
     assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"
@@ -123,25 +91,21 @@ def test_a_user_dictionary_that_is_missing_or_bad() -> None:
 
 @pytest.mark.parametrize("command", ["vocab", "word2vec", "encode", "train", "export"])
 def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
-    begin = "Begin a run with: elmo-zh pipeline my-texts/ --run runs/my-texts, or elmo-zh segment CORPUS --run"
-    run = ["--run", "lwa"]
-    assert elmo_zh(command, *run).only_error() == f"lwa does not exist. {begin} lwa"
     Path("runs").mkdir()
     Path("runs/law").symlink_to(sample_run.path)
-    assert elmo_zh(command, *run).only_error() == f"lwa does not exist. Did you mean runs/law? {begin} lwa"
+    told = elmo_zh(command, "--run", "lwa").only_error()
+    assert told.startswith("lwa does not exist. Did you mean runs/law?")
+    assert told.endswith("elmo-zh segment CORPUS --run lwa")
     assert not Path("lwa").exists()
 
 
 def test_a_bundle_is_no_run(run: Path) -> None:
     model = run / "model"
     before = contents(model)
-    for command in (("segment", "x.txt"), ("vocab",), ("word2vec",), ("train",), ("export",), ("pipeline", "x.txt")):
+    for command in (("segment", "x.txt"), ("vocab",), ("export",), ("pipeline", "x.txt")):
         told = elmo_zh(*command, "--run", model).only_error()
         assert told == f"{model} is a model bundle, not a run. Its run is {run}"
-    alone = model.rename("alone")
-    told = elmo_zh("plan", "x.txt", "--run", alone).only_error()
-    assert told == "alone is a model bundle, not a run. Choose another --run."
-    assert contents(alone) == before
+    assert contents(model) == before
 
 
 def test_a_folder_of_other_files_is_no_run() -> None:
@@ -150,7 +114,6 @@ def test_a_folder_of_other_files_is_no_run() -> None:
     told = "texts is not a run folder and contains other files, such as a.txt. Choose another --run, such as"
     for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
         assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/new"
-    assert elmo_zh("info", "texts").only_error().endswith("elmo-zh segment CORPUS --run runs/new")
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 
@@ -194,29 +157,15 @@ def other_vocabulary(run: Path) -> tuple[str, str]:
     return before, Vocabulary(tokens).digest()
 
 
-def test_checkpoints_of_unknown_origin_are_not_trained_on(run: Path, sample_run: SampleRun) -> None:
-    remove_training(run)
-    before, after = other_vocabulary(run)
-    assert elmo_zh("encode", "--run", run).status == 0
-    shutil.copytree(sample_run.path / "checkpoints", run / "checkpoints")
-    assert before != after
-    answer = elmo_zh("train", "--run", run)
-    assert answer.status == 1
-    assert answer.errors[0].startswith(f"Error: {run} contains training progress that would be discarded. Reason: ")
-    assert "Reason: the record of how the checkpoints were made is missing." in answer.errors[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "maker"), [("vocab.counts", "vocab"), ("character_counts.tsv", "vocab"), ("word2vec.txt", "word2vec")]
-)
+@pytest.mark.parametrize(("name", "maker"), [("vocab.counts", "vocab"), ("word2vec.txt", "word2vec")])
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
-    for output in ((), ("--output", tmp_path / "bundle")):
-        told = elmo_zh("export", "--run", run, *output).only_error()
-        assert told.startswith(f"{run / name} is not the file that {maker} wrote: it was damaged or replaced. ")
-        assert told.endswith(f". Recreate it with: elmo-zh {maker} --run {run} --force")
+    export = ("export", "--run", run, "--output", tmp_path / "bundle")
+    told = elmo_zh(*export).only_error()
+    assert told.startswith(f"{run / name} is not the file that {maker} wrote")
+    assert told.endswith(f"elmo-zh {maker} --run {run} --force")
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
-    assert elmo_zh("export", "--run", run, "--output", tmp_path / "bundle", "--quiet").status == 0
+    assert elmo_zh(*export).status == 0
 
 
 def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
@@ -226,21 +175,24 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     path.write_bytes(content[64:128] + content[:64] + content[128:])
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{path} is not the file that encode wrote: it was damaged or replaced. Recreate it with: ")
-    # Without the record, nothing says so; but what cannot be right is an error.
-    (untrained_run / "stages" / "encode.json").unlink()
-    offsets = path.with_suffix(".offsets")
-    whole = offsets.read_bytes()
-    offsets.write_bytes(whole[:8] + whole[16:24] + whole[8:16] + whole[24:])
-    told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{offsets} is damaged: its values do not rise from 0 to ")
+    assert told.startswith(f"{path} is not the file that encode wrote")
 
 
 def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     before, after = other_vocabulary(untrained_run)
     told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{untrained_run / 'ids'} was encoded with a different vocabulary (digest {before[:19]}...,")
-    assert f" has {after[:19]}...). Encode the text again with: elmo-zh encode --run {untrained_run} --force" in told
+    assert told.startswith(f"{untrained_run / 'ids'} was encoded with a different vocabulary (digest {before[:19]}...")
+    assert f" has {after[:19]}...). " in told
+    assert f"elmo-zh encode --run {untrained_run} --force" in told
+    assert elmo_zh("encode", "--run", untrained_run, "--force").status == 0
+    told = elmo_zh("train", "--run", untrained_run).only_error()  # the vectors are those of that vocabulary too
+    assert told.endswith(f"elmo-zh word2vec --run {untrained_run}")
+
+
+def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
+    changes = ("--set", "train.shuffle=documents", "--set", "train.batch_size=997")
+    told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
+    assert told.startswith("train.shuffle = documents needs at least as many documents as streams")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
@@ -262,43 +214,11 @@ def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: Sample
 
 
 def test_a_run_in_use(run: Path) -> None:
-    expected = f"{run} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
     with (run / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for command in ("vocab", "train", "export"):
-            assert elmo_zh(command, "--run", run).only_error() == expected
+            assert elmo_zh(command, "--run", run).only_error().startswith(f"{run} is in use by another elmo-zh process")
     assert elmo_zh("vocab", "--run", run).status == 0
-
-
-# The disk
-
-
-# HDF5 has been seen to bring down the whole process, so it gets one of its own.
-WRITE_LITTLE = """
-import resource, sys
-from elmo_zh.cli import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
-main()
-"""
-
-
-def test_writes_of_hdf5_that_fail_are_a_known_problem(
-    sample_run: SampleRun, empty_folder: Path, warm: WarmPython
-) -> None:
-    arguments = ("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, "--output", "out.hdf5")
-    assert "File too large" in warm.run(WRITE_LITTLE, *arguments, cwd=empty_folder).only_error()
-    assert not [path for path in Path().rglob("*") if path.suffix in (".hdf5", ".unfinished")]
-    assert elmo_zh(*arguments).status == 0
-    with h5py.File("out.hdf5") as file:
-        assert len(file["tokens"]) == len(sample_run.heldout.read_text(encoding="utf-8").splitlines())
-
-
-def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
-    changes = ("--set", "train.shuffle=documents", "--set", "train.batch_size=997")
-    told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
-    counts = json.loads((untrained_run / "ids" / "store.json").read_text(encoding="utf-8"))
-    assert told.startswith("train.shuffle = documents needs at least as many documents as streams (train.batch_size ")
-    assert f" = 997), but the training text has only {counts['train_documents']}. Set train.shuffle=sentences, " in told
 
 
 # The bundle
@@ -310,10 +230,7 @@ def model(sample_run: SampleRun, empty_folder: Path) -> Path:
 
 
 def bundle_error(model: Path, sample: SampleRun) -> str:
-    """Return the message of `embed` and `evaluate`, which is the same."""
-    arguments = (sample.heldout, "--segmented", "--model", model)
-    told = elmo_zh("embed", *arguments, "--output", "out.hdf5").only_error()
-    assert elmo_zh("evaluate", *arguments).only_error() == told
+    told = elmo_zh("embed", sample.heldout, "--segmented", "--model", model, "--output", "out.hdf5").only_error()
     assert not Path("out.hdf5").exists()
     return told
 
@@ -322,23 +239,17 @@ def bundle_error(model: Path, sample: SampleRun) -> str:
     "name",
     ["options.json", "weights.hdf5", "vocab.data", "vocab_embedding.hdf5", "character_counts.tsv", "golden.hdf5"],
 )
-def test_one_changed_byte_in_a_bundle_is_refused_with_both_digests(
-    model: Path, sample_run: SampleRun, name: str
-) -> None:
+def test_a_changed_or_missing_file_of_a_bundle_is_refused(model: Path, sample_run: SampleRun, name: str) -> None:
     path = model / name
     expected = files.file_digest(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    assert bundle_error(model, sample_run) == (
-        f"{path} is not the file that bundle.json describes:"
-        f" found digest {files.file_digest(path)}, expected {expected}. Export or copy the bundle again."
-    )
-
-
-def test_a_bundle_with_a_file_missing(model: Path, sample_run: SampleRun) -> None:
-    (model / "golden.hdf5").unlink()
-    assert bundle_error(model, sample_run) == f"{model / 'golden.hdf5'} is missing. Export or copy the bundle again."
+    told = bundle_error(model, sample_run)
+    assert told.startswith(str(path))
+    assert f"found digest {files.file_digest(path)}, expected {expected}" in told
+    path.unlink()
+    assert bundle_error(model, sample_run).startswith(f"{path} is missing")
 
 
 def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
@@ -350,14 +261,6 @@ def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> 
     assert "a\\nb\\ud800\\x1b[2J" in succeed("info", model).stdout
 
 
-def test_counts_of_thousands_of_digits(untrained_run: Path) -> None:
-    counts = untrained_run / "vocab.counts"
-    counts.write_text(counts.read_text(encoding="utf-8").replace("</S>\t", "</S>\t" + "9" * 5003), encoding="utf-8")
-    told = elmo_zh("word2vec", "--run", untrained_run).only_error()
-    assert told.startswith(f"{counts}: line 2 ('</S>\\t999")
-    assert len(told) < 500
-
-
 def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:
     """Segmented text still works: only the segmenter is not the same."""
     with changed_json(model / "bundle.json") as info:
@@ -366,10 +269,8 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
     text = shutil.copyfile(sample_run.heldout, "text.txt")
     for command in ("embed", "evaluate"):
         told = elmo_zh(command, text, "--model", model).only_error()
-        assert told.startswith(f"{model} was trained with segmenter jieba 0.39, but this machine has jieba ")
-        assert f" has jieba {here['version']}. Install the version used in training, or segment the text " in told
-        assert told.endswith(", or segment the text yourself and use --segmented.")
-    for command in ("embed", "evaluate"):
+        assert told.startswith(f"{model} was trained with segmenter jieba 0.39")
+        assert f"jieba {here['version']}" in told
         assert elmo_zh(command, text, "--segmented", "--model", model).status == 0
 
 
@@ -382,14 +283,7 @@ def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path)
     saved.write_text(saved.read_text("utf-8").replace('segmenter = "jieba"', 'segmenter = "character"'), "utf-8")
     told = elmo_zh("export", "--run", run).only_error()
     assert told.startswith(f"{run}: text settings have changed since ")
-    assert " since the training text was segmented (text.segmenter jieba -> character)." in told
-
-
-def test_vectors_for_another_vocabulary_do_not_start_a_training(untrained_run: Path) -> None:
-    assert elmo_zh("vocab", "--run", untrained_run, "--set", "vocab.size=53").status == 0
-    assert elmo_zh("encode", "--run", untrained_run).status == 0
-    told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.endswith(f"Make it again with: elmo-zh word2vec --run {untrained_run}")
+    assert "(text.segmenter jieba -> character)" in told
 
 
 def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_path: Path) -> None:
@@ -397,18 +291,5 @@ def test_vectors_of_other_words_leave_the_good_ones(untrained_run: Path, tmp_pat
     vectors = tmp_path / "latin.txt"
     vectors.write_text("1 7\nfoo 1 2 3 4 5 6 7\n", encoding="utf-8")
     told = elmo_zh("word2vec", "--run", untrained_run, "--from", vectors).only_error()
-    assert told.endswith(f" and {untrained_run}/vocab.data share no word. Do both use the same language and script?")
+    assert f"{untrained_run}/vocab.data share no word" in told
     assert (untrained_run / "word2vec.txt").read_bytes() == before
-    assert elmo_zh("word2vec", "--run", untrained_run, "--json").result()["skipped"] is True
-
-
-def test_two_dumps_of_one_output_do_not_mix(sample_run: SampleRun, tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("今天 天气 好\n", encoding="utf-8")
-    output = tmp_path / "text.txt.hdf5"
-    with output_lock(output).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        told = elmo_zh("embed", text, "--segmented", "--model", sample_run.model).only_error()
-    assert told.startswith(f"{output} is being written by another elmo-zh process.")
-    assert elmo_zh("embed", text, "--segmented", "--model", sample_run.model).status == 0
-    assert not output_lock(output).exists()

@@ -64,18 +64,6 @@ def test_an_index_keeps_the_columns_of_records(index: ContextIndex) -> None:
     assert {*columns["source"]} == {index.sources[0]}
 
 
-def test_places_are_those_of_the_raw_line(index: ContextIndex) -> None:
-    for query in ("苹果", "吃 *", "abc", "我们*"):
-        found = find(TokenTable.of_index(index), query)
-        for line in found:
-            raw = ROWS[line.line.number + 1][0]
-            node = raw[line.start : line.end]
-            assert node == line.parts[1]
-            assert "".join(line.parts) == line.line.text
-            assert node.replace(" ", "") == "".join(line.tokens[line.first_token : line.end_token]) or query == "abc"
-    assert len(find(TokenTable.of_index(index), "苹果")) == 5
-
-
 def test_orders() -> None:
     lines = [["乙", "吃", "苹果", "丙"], ["苹果"], ["甲", "苹果", "乙", "丁"], ["甲", "苹果", "乙", "丙"]]
     years = [{"year": year} for year in ("10", "", "9", "9")]
@@ -160,9 +148,7 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path) -> None:
     written = {}
     for suffix in ("tsv", "csv", "jsonl"):
         output = tmp_path / f"lines.{suffix}"
-        elmo_zh(
-            "concordance", "苹果", "--index", folder / "index", "--sort", "-year,1R", "--output", output, "--json"
-        ).result()
+        succeed("concordance", "苹果", "--index", folder / "index", "--sort", "-year,1R", "--output", output)
         written[suffix] = [*rows_of(output)]
     assert written["tsv"] == written["csv"] == written["jsonl"]
     assert (tmp_path / "lines.csv").read_bytes().startswith(b"\xef\xbb\xbf")
@@ -170,13 +156,6 @@ def test_every_format_has_the_same_rows(folder: Path, tmp_path: Path) -> None:
     for row in written["csv"]:
         raw = ROWS[int(row["line"]) + 1][0]
         assert raw[int(row["start"]) : int(row["end"])] == row["node"] == "苹果"
-
-
-def test_the_next_step_names_the_first_line_shown(folder: Path) -> None:
-    shown = elmo_zh("concordance", "苹果", "--index", folder / "index", "--sort", "-year").stdout.splitlines()
-    assert shown[0].split()[0] != "1"
-    assert shown[-1].endswith(f"--like {shown[0].split()[0]}")
-    assert "苹果: 5 occurrences" in shown
 
 
 def test_the_vertical_format_is_xml_with_a_token_on_each_line(folder: Path, tmp_path: Path) -> None:
@@ -194,63 +173,35 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     pattern = ("--from-name", "{year}_{author}.txt")
     found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
     assert [(row["part"], row["count"]) for row in found["rows"]] == [("all", 2), ("1921", 1), ("1936", 1)]
-    (tmp_path / "1890_早.txt").write_text("我们去看花。\n", encoding="utf-8")
-    found = elmo_zh("frequencies", tmp_path, "--word", "今天", "--by", "year", *pattern, "--json").result()
-    assert [row["part"] for row in found["rows"]] == ["all", "1890", "1921", "1936"]
     # The next command reads the same lines.
     shown = elmo_zh("concordance", "今天", tmp_path, *pattern, "--where", "year > 1930").stdout
     assert shown.endswith(f"collocates 今天 {tmp_path} --from-name '{pattern[1]}' --where 'year > 1930'\n")
     (tmp_path / "other.txt").write_text("花\n", encoding="utf-8")
     message = elmo_zh("concordance", "花", tmp_path, *pattern).only_error()
-    assert "other.txt does not match --from-name '{year}_{author}.txt'" in message
+    assert "other.txt does not match --from-name" in message
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["concordance", "苹果", "rows.csv", "--index", "index"], "Give either files to read or --index INDEX"),
-        (
-            ["concordance", "香蕉", "--index", "index"],
-            "香蕉 does not occur. A match must begin and end at token boundaries.",
-        ),
-        (["concordance", "苹果", "rows.csv", "--like", "1"], "--like needs the vectors of an index"),
-        (["concordance", "苹果", "--index", "index", "--usage", "9"], "No match of 苹果 has usage 9. The highest "),
-        (["concordance", "苹果", "rows.csv", "--containing", "["], "is not a regular expression"),
-        (
-            ["concordance", "苹果", "rows.csv", "--containing", "鱼"],
-            "No line with 苹果 matches 鱼. Leave out --containing",
-        ),
-        (["concordance", "苹果", "--index", "index", "--from-name", "{a}"], "An index has its own columns."),
-        (
-            ["concordance", "苹果", "rows.csv", "--from-name", "a.txt"],
-            "is not a valid pattern. Write each column name once",
-        ),
-        (["frequencies", "--index", "index", "--by", "decade"], "--by: the texts have no column decade"),
-        (["collocates", "苹果", "rows.csv", "--usages"], "--usages needs the vectors of an index"),
-        (["keywords", "rows.csv"], "Say which lines to compare"),
-        (["keywords", "rows.csv", "--where", "year > 1"], ""),
-        (["keywords", "rows.csv", "--where", "year > 3000"], "Values of year: , 2019, 2020, 2021"),
-        (["keywords", "rows.csv", "--where", "source ~ rows"], "Every line meets 'source ~ rows'"),
-        (["concordance", "苹果", "rows.csv", "--where", "year = 3000"], "No line meets the condition 'year = 3000'"),
-        (["concordance", "香蕉", "rows.csv", "--where", "yeer = 2019"], "no column yeer. Did you mean year? Their"),
-        (["concordance", "苹果", "blank.txt"], "blank.txt: no text found."),
-        (["frequencies", "blank.txt"], "blank.txt: no text found."),
+        ("concordance 苹果 rows.csv --index index", "Give either files to read or --index INDEX"),
+        ("concordance 香蕉 --index index", "香蕉 does not occur"),
+        ("concordance 苹果 rows.csv --like 1", "--like needs the vectors of an index"),
+        ("concordance 苹果 --index index --usage 9", "No match of 苹果 has usage 9"),
+        ("concordance 苹果 rows.csv --containing [", "is not a regular expression"),
+        ("concordance 苹果 rows.csv --containing 鱼", "No line with 苹果 matches 鱼"),
+        ("concordance 苹果 --index index --from-name {a}", "An index has its own columns"),
+        ("concordance 苹果 rows.csv --from-name a.txt", "is not a valid pattern"),
+        ("concordance 苹果 rows.csv --where year=3000", "No line meets the condition 'year=3000'"),
+        ("concordance 苹果 blank.txt", "blank.txt: no text found"),
+        ("frequencies --index index --by decade", "--by: the texts have no column decade"),
+        ("keywords rows.csv", "Say which lines to compare"),
+        ("keywords rows.csv --where year>1", ""),
+        ("keywords rows.csv --where source~rows", "Every line meets 'source~rows'"),
     ],
 )
-def test_wrong_input_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
+def test_wrong_input_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str) -> None:
     monkeypatch.chdir(folder)
-    answer = elmo_zh(*arguments)
+    answer = elmo_zh(*arguments.split())
     assert (answer.status != 0, len(answer.errors)) == ((True, 1) if message else (False, 0))
     assert message in "".join(answer.errors)
-
-
-def test_a_file_of_a_folder_that_is_no_text_is_skipped(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,bad\n我们吃苹果,苹果吃我们\n", encoding="utf-8")
-    (tmp_path / "b.txt").write_bytes(b"\x89PNG\r\n\x1a\n0000")
-    for command in (("concordance", "苹果", tmp_path), ("frequencies", tmp_path)):
-        assert "Warning: Skipped: " in succeed(*command).stderr
-    answer = elmo_zh("score", tmp_path, "--pairs", "text,bad", "--model", folder / "model")
-    assert answer.stdout.startswith("The first sentence is more probable in ")
-    assert "b.txt: an image" in elmo_zh("concordance", "苹果", tmp_path / "b.txt").only_error()

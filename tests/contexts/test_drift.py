@@ -1,10 +1,10 @@
 """Words used differently in two texts: the measures beside plain NumPy, the tests by simulation, and the command."""
 
 import csv
-import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,26 +238,21 @@ def test_lines_that_moved_most(indexes: Indexes) -> None:
 
 
 def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    for options, expected in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
         ({"layer": 7}, "has no vectors for layer 7"),
-        (
-            {"min_count": 5000},
-            "No word occurs in at least 5000 different sentences, from at least two documents, in every one of the",
-        ),
+        ({"min_count": 5000}, "No word occurs in at least 5000 different sentences"),
         ({"words": ["香蕉"]}, "None of the words is indexed in every period"),
-    ):
+    ]
+    for options, expected in wrong:
         with pytest.raises(ElmoZhError, match=expected):
-            measure_drift(*indexes, **options)  # type: ignore[arg-type]
+            measure_drift(*indexes, **options)
     other = ElmoEmbedder.load(model_of_words(tmp_path / "other", seed=5), "cpu")
     half = ElmoEmbedder.load(embedder.bundle.path, "cpu", precision="bfloat16")
     new = [folder / "new.txt"]
-    for name, wrong, expected in (
-        ("model", other, "with a different one, .*other; their vectors cannot be compared"),
-        ("precision", half, "made with --precision float32, .* with --precision bfloat16"),
-    ):
+    for name, reader, expected in (("model", other, ".*other"), ("precision", half, "--precision bfloat16")):
         with pytest.raises(ElmoZhError, match=expected):
-            measure_drift(indexes[0], indexed(wrong, new, tmp_path / name, min_count=1))
+            measure_drift(indexes[0], indexed(reader, new, tmp_path / name, min_count=1))
     first, second = (indexed(embedder, new, tmp_path / str(each), layers=(each,), min_count=1) for each in (1, 2))
     assert measure_drift(indexes[0], first, permutations=9).layer == 1
     with pytest.raises(ElmoZhError, match="have no layer in common"):
@@ -267,17 +262,12 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
 def test_the_command(folder: Path, tmp_path: Path) -> None:
     arguments = ("drift", folder / "old.index", folder / "new.index", "--min-count", "5", "--permutations", "99")
     shown = succeed(*arguments, "--top", "2", "--lines", "1", "--output", "all.tsv")
-    header, first, second, empty, word, old, new, *_ = shown.stdout.splitlines()
-    assert header.split()[:4] == ["word", "old", "new", "excess"]
-    assert header.split()[-2:] == ["p", "q"]
-    assert len(first.split()) == len(second.split()) == 14
-    assert (empty, word) == ("", first.split()[0])
-    assert old.startswith("  old  ")
+    header, first, second, _, word, old, new, *_ = shown.stdout.splitlines()
+    assert len(header.split()) <= len(first.split()) == len(second.split())
+    assert word == first.split()[0]
     assert f"{folder}/old.txt:" in old
-    assert new.startswith("  new  ")
-    assert "words: all.tsv" in shown.stdout
+    assert f"{folder}/new.txt:" in new
     assert f"neighbours {word} --in SENTENCE --index" in shown.stdout.splitlines()[-1]
-    assert "layer 2" in shown.stderr
     with Path("all.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert rows[0]["word"] == word
@@ -285,39 +275,23 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert (result["by"], result["compared_words"]) == ("prt", len(rows))
     assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)
     assert len(result["words"][0]["old_lines"]) == 3
-    assert elmo_zh(*arguments, "--output", "all.tsv", "--force", "--quiet").stdout == ""
-    assert "is a folder" in elmo_zh(*arguments, "--output", folder / "old.index").only_error()
 
 
-def test_what_the_command_warns_of(folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
     words = write_text(tmp_path / "words", ["苹果", "香蕉", "手机"])
     arguments = ("drift", folder / "old.index", folder / "new.index", "--words", words, "--min-count", "5")
     few = elmo_zh(*arguments, "--permutations", "9")
-    assert "2 words from --words could not be compared: 手机, 香蕉. A word must occur in at least 5 " in few.stderr
-    assert "Warning: 9 permutations may be too few for 1 word: no q is below 0.05." in few.stderr
+    assert "2 words from --words could not be compared: 手机, 香蕉." in few.stderr
+    assert "9 permutations may be too few for 1 word" in few.stderr
     assert "may be too few" not in elmo_zh(*arguments).stderr
     same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")
-    assert "Warning: All indexes are of the same text, so no word can have changed." in same.stderr
+    assert "All indexes are of the same text" in same.stderr
     assert "the same text" not in few.stderr
-    texts = [(folder / name).read_text("utf-8").splitlines() for name in ("old.txt", "new.txt")]
-    records = [json.dumps({"old": old, "new": new}) for old, new in zip(*texts, strict=False)]
-    write_text(Path("both.jsonl"), records)
-    for field in ("old", "new"):
-        made = elmo_zh("index", "both.jsonl", "--field", field, "--model", embedder.bundle.path, "--min-count", "1",
-                       "--output", f"{field}.index")  # fmt: skip
-        assert made.status == 0, made.stderr
-    fields = succeed("drift", "old.index", "new.index", "--min-count", "2", "--permutations", "9")
-    assert "the same text" not in fields.stderr
-    missing = elmo_zh("drift", folder / "old.index", "none.index").only_error()
-    assert missing.startswith("none.index does not exist. Create an index with: elmo-zh index TEXT")
-    told = "a.txt is a file, not the folder of an index."
-    told += " If it is a text file, create its index with: elmo-zh index a.txt"
+
+
+def test_an_index_that_is_missing_or_a_file(folder: Path) -> None:
     write_text(Path("a.txt"), ["苹果"])
-    for command in (
-        ("drift", "a.txt", folder / "new.index"),
-        ("drift", folder / "old.index", "a.txt"),
-        ("senses", "苹果", "--index", "a.txt"),
-        ("neighbours", "苹果", "--in", "苹果", "--index", "a.txt"),
-        ("explore", "a.txt", "--output", "a.html"),
-    ):
-        assert elmo_zh(*command).only_error() == f"{told} --split-sentences --output a.index"
+    for path, made_by in (("none.index", "elmo-zh index TEXT"), ("a.txt", "elmo-zh index a.txt --split-sentences")):
+        told = elmo_zh("drift", folder / "old.index", path).only_error()
+        assert told.startswith(path)
+        assert f"{made_by} --output " in told

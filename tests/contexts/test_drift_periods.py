@@ -12,9 +12,7 @@ from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.drift import Drift
 from elmo_zh.contexts.periods import periods_of
-from elmo_zh.errors import ElmoZhError
 from elmo_zh.explore.colourings import colour_points
 from elmo_zh.explore.points import choose_points
 from elmo_zh.run.reporter import SilentReporter
@@ -115,9 +113,7 @@ def test_jensen_shannon_divergence_tells_the_changed_word(years: ContextIndex) -
 def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     command = ("drift", years.path, "--periods", "year", "--permutations", "999", "--lines", "1", "--top", "1")
     shown = succeed(*command, "--output", "all.tsv", "--picture", "a.png", "--words", write_text(Path("w"), ["苹果"]))
-    header, row, _, word, first, second, old, new, *_ = shown.stdout.splitlines()
-    assert header.split()[:4] == ["word", "9", "2020", "excess"]
-    assert header.split()[-1] == "change"
+    _, row, _, word, first, second, old, new, *_ = shown.stdout.splitlines()
     assert row.endswith("10 → 2020")
     assert [line.split()[:3] for line in (first, second)] == [["9", "→", "10"], ["10", "→", "2020"]]
     assert (word, old.split()[0], new.split()[0]) == ("苹果", "9", "2020")
@@ -127,31 +123,21 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     assert [(row["old"], row["new"]) for row in rows] == [("9", "10"), ("10", "2020"), ("9", "2020")]
     result = elmo_zh(*command, "--json").result()
     assert result["periods"] == [{"name": year, "by_lines": False} for year in YEARS]
-    assert result["fragments"] == {"米饭": "米饭 都", "都": "米饭 都"}
     apple = next(each for each in result["words"] if each["word"] == "苹果")
     assert (len(apple["steps"]), apple["change"]) == (2, "10 → 2020")
-    assert "Left out 2 fragments of longer words: 米饭 (米饭 都), 都 (米饭 都)." in elmo_zh(*command).stderr
+    assert "Left out 2 fragments of longer words" in shown.stderr + elmo_zh(*command).stderr
 
 
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
-        (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year? Their columns are:"),
-        (("--periods", "kind"), f"The column kind of {years.path} has 1 value. At least two periods are needed."),
-        ((), f"{years.path} is a single period. At least two periods are needed."),
-        (
-            (years.path, "--periods", "year"),
-            "--periods divides a single index. Leave out --periods, or give one INDEX.",
-        ),
-        (
-            ("--periods", "year", "--words", words),
-            "Only likely fragments of longer words are left to compare, such as 米饭 in 米饭 都.",
-        ),
+        (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year?"),
+        (("--periods", "kind"), f"The column kind of {years.path} has 1 value"),
+        ((), f"{years.path} is a single period"),
+        ((years.path, "--periods", "year"), "--periods divides a single index"),
+        (("--periods", "year", "--words", words), "such as 米饭 in 米饭 都"),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]
-    assert isinstance(measure_drift(years, periods="year", permutations=1), Drift)
-    with pytest.raises(ElmoZhError, match="No word occurs in at least 24 different sentences"):
-        measure_drift(years, periods="year", min_count=24)
 
 
 def test_points_of_the_page_are_coloured_by_columns(years: ContextIndex) -> None:

@@ -1,7 +1,6 @@
 """`explore` without an index: which model and text it takes, the index that it makes, and the browser that it opens."""
 
 import json
-import re
 import shutil
 import sys
 import webbrowser
@@ -19,7 +18,6 @@ from elmo_zh.config import TextConfig
 from elmo_zh.explore import own_index
 from elmo_zh.explore import server as browser_module
 from elmo_zh.explore.server import ExploreServer, open_in_browser
-from elmo_zh.run.files import file_digest, sealed, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import write_mark
 
@@ -49,7 +47,7 @@ def explored(*typed: str | Path | int) -> tuple[str, Any]:
 
 def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     told, data = explored(*FEW)
-    assert "Building the index runs/latest/index (it does not exist yet) from the corpus of runs/latest (2 f" in told
+    assert "Building the index runs/latest/index (it does not exist yet) from the corpus of runs/latest" in told
     assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
     assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
     corpus = "".join(path.read_text("utf-8") for path in Path("corpus").iterdir())
@@ -60,7 +58,6 @@ def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     assert "Index: runs/latest/index, built with this model." in told
     assert files_of(latest.index) == before
     assert again == data
-    assert not list(Path("runs/mine").glob("index.*"))
 
 
 def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> None:
@@ -75,19 +72,6 @@ def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> Non
     )
 
 
-def test_a_corpus_that_an_index_refuses(latest: RunDir) -> None:
-    record = latest.stage_record("segment")
-    known = json.loads(record.read_text("utf-8"))
-    path = Path("corpus/food.txt")
-    path.write_bytes(path.read_bytes() + b"\xff\xfe\xff\n")
-    known["inputs"]["food.txt"]["digest"] = file_digest(path)
-    write_json(record, sealed(known))
-    told, data = explored(*FEW)
-    [refusal] = [line for line in told.splitlines() if line.startswith("The text cannot be indexed: ")]
-    assert "food.txt" in refusal
-    assert data["segmented"] is True
-
-
 def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir) -> None:
     explored("runs/mine", *FEW)
     with changed_json(latest.index / "index.json") as info:
@@ -95,11 +79,9 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
     write_mark(latest.index, "index", 3, {})
     told, _ = explored("--model", "runs/mine/model", *FEW)
     assert "Building the index runs/mine/index (the old index was built with another model) from the corpus" in told
-    good = files_of(latest.index)
     (latest.index / "postings.npy").write_bytes(b"")
     told, _ = explored(*FEW)
-    assert "(runs/latest/index/postings.npy is damaged: it has 0 bytes instead of " in told
-    assert {**files_of(latest.index), "index.json": b""} == {**good, "index.json": b""}
+    assert "(runs/latest/index/postings.npy is damaged" in told
 
 
 def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,45 +91,18 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     made = succeed("index", "t.txt", "--model", other, "--min-count", 1, "--output", latest.index)
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
-    assert told.startswith("runs/latest/index is an index (t.txt) that explore did not create, so explore does not ")
-    assert told.endswith("or, to replace it, run: elmo-zh explore runs/latest --force")
+    assert told.startswith("runs/latest/index is an index (t.txt) that explore did not create")
+    assert told.endswith("elmo-zh explore runs/latest --force")
     assert files_of(latest.index) == before
-    for damage in (b"", b"{}", b"[1]"):
-        (latest.index / "index.json").write_bytes(damage)
-        told = elmo_zh("explore", "--output", "page.html", *FEW).only_error()
-        assert told.startswith("runs/latest/index is an index that explore did not create")
-        assert files_of(latest.index) == {**before, "index.json": damage}
+    (latest.index / "index.json").write_bytes(b"[1]")
+    told = elmo_zh("explore", "--output", "page.html", *FEW).only_error()
+    assert told.startswith("runs/latest/index is an index that explore did not create")
+    assert files_of(latest.index) == {**before, "index.json": b"[1]"}
     # The command that the message names does what it says.
     monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
     assert "Building the index runs/latest/index (--force was given) from the corpus" in made.stderr
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
-
-
-def test_models_in_folders_of_one_name_have_an_index_each(empty_folder: Path) -> None:
-    Path("data/sample").mkdir(parents=True)
-    shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
-    models = [
-        write_model(Path(name, "model"), SHAPES["token"], text=TextConfig(), seed=seed)
-        for seed, name in enumerate(("one", "other"))
-    ]
-    for model in models:
-        explored("--model", model, "--word", "我们")
-    places = list(Path("runs").glob("model-*.index"))
-    before = {place: files_of(place) for place in places}
-    made_with = {ContextIndex.load(place).model["path"]: place for place in places}
-    assert sorted(made_with) == [str(model) for model in models]
-    told, _ = explored("--model", models[0], "--word", "我们")
-    assert f"Index: {made_with[str(models[0])]}, built with this model." in told
-    assert {place: files_of(place) for place in Path("runs").glob("*.index")} == before
-
-
-def test_a_run_without_its_text(latest: RunDir) -> None:
-    shutil.rmtree("corpus")
-    shutil.rmtree(latest.segmented)
-    told = elmo_zh("explore", "--output", "page.html").only_error()
-    assert told.startswith("runs/latest no longer has its segmented text, so explore has no text to show.")
-    assert "elmo-zh index TEXT --model runs/latest/model --output my.index - then run: elmo-zh explore my.index" in told
 
 
 def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +117,7 @@ def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyP
 
 
 def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = elmo_zh("explore").only_error()
-    assert told.startswith("No model was found: runs/latest does not exist, and no model named starter is installed.")
+    assert elmo_zh("explore").only_error().startswith("No model was found: runs/latest does not exist")
     install_model(empty_folder, "starter", monkeypatch)
     told, _ = explored("--word", "我们")
     assert f"from the sample text {ROOT / 'elmo_zh' / 'sample'}." in told
@@ -172,12 +126,13 @@ def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pyte
     shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
     told, data = explored("--word", "我们")
     [place] = Path("runs").glob("*.index")
-    assert re.fullmatch("starter-[0-9a-f]{8}.index", place.name)
     assert f"Building the index {place} (it does not exist yet) from the sample text data/sample." in told
     assert data["index"] == place.name
-    # The folder of the same model has the name that it is installed by.
+    # The folder of the same model has the name that it is installed by, and another model its own.
     told, _ = explored("--model", "starter", "--word", "我们")
     assert f"Index: {place}, built with this model." in told
+    explored("--model", write_model(Path("model"), SHAPES["token"], text=TextConfig()), "--word", "我们")
+    assert len(list(Path("runs").glob("*.index"))) == 2
 
 
 def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,22 +141,15 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     monkeypatch.setattr(browser_module, "open_in_browser", lambda address: not opened.append(address))
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
-    assert f"The page is open in your browser: {address} Until the data" in answer.stderr
-    assert answer.stdout == f"{address} shows 7 occurrences of 1 word. Ctrl-C stops the server.\n"
-    assert "Open http://127.0.0.1:" in elmo_zh("explore", *FEW, "--port", 0, "--no-browser").stderr
-    assert elmo_zh("explore", *FEW, "--port", 0, "--json").result()["address"].startswith("http://127.0.0.1:")
+    assert answer.stdout.startswith(f"{address} shows 7 occurrences of 1 word.")
+    assert elmo_zh("explore", *FEW, "--port", 0, "--no-browser", "--json").result()["address"].startswith("http://")
     assert len(opened) == 1
-    for option in (("--port", 1), ("--no-browser",)):
-        answer = elmo_zh("explore", "--output", "page.html", *option)
-        assert answer.status == 2
-        assert f"{option[0]} has no effect with --output" in answer.stderr
-    assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
+    for wrong in (("--output", "page.html", "--port", 1), ("runs/mine", "--model", "runs/mine/model")):
+        assert elmo_zh("explore", *wrong).status == 2
 
 
 def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = "http://127.0.0.1:4/"
     browser = Mock()
-    browser.open = Mock(side_effect=lambda address: address != broken)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
     monkeypatch.setattr(browser_module, "_BROWSER_SECONDS", 600)
@@ -210,10 +158,9 @@ def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> 
     assert open_in_browser("http://127.0.0.1:1/") is False
     monkeypatch.setenv("DISPLAY", ":0")
     assert open_in_browser("http://127.0.0.1:2/") is True
-    assert open_in_browser(broken) is False
     monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
     assert open_in_browser("http://127.0.0.1:3/") is False
-    assert [call.args[0] for call in browser.open.call_args_list] == ["http://127.0.0.1:2/", broken]
+    assert [call.args[0] for call in browser.open.call_args_list] == ["http://127.0.0.1:2/"]
 
 
 def test_a_list_of_words(latest: RunDir) -> None:
@@ -224,23 +171,6 @@ def test_a_list_of_words(latest: RunDir) -> None:
     told, data = explored("--words", "words.txt", "--word", index.words[0])
     assert [word for word, *_ in data["words"]] == [index.words[0], words[1], words[0]]
     assert "Warning: The index runs/latest/index lacks 1 word from --words words.txt: 没有的词" in told
-    Path("words.txt").write_text("没有的词\n", encoding="utf-8")
-    told = elmo_zh("explore", "--output", "new.html", "--words", "words.txt").only_error()
-    assert told.endswith("没有的词. List words that the index contains, or leave out --words.")
-
-
-def test_labels_become_the_first_colours(latest: RunDir) -> None:
-    rows = ["file\tgenre", "food.txt\tmeals", "nature.txt\toutdoors"]
-    Path("labels.tsv").write_text("\n".join(rows), encoding="utf-8")
-    colourings = explored(*FEW, "--labels", "labels.tsv")[1]["colourings"]
-    assert list(colourings) == ["usage", "source", "label:genre"]
-    names = {"food.txt": "meals", "nature.txt": "outdoors"}
-    sources, genres = colourings["source"], colourings["label:genre"]
-    for source, genre in zip(sources["points"], genres["points"], strict=True):
-        assert names[sources["labels"][source]] == genres["labels"][genre]
-    Path("labels.tsv").write_text("line\tgenre\n99999\tx\n", encoding="utf-8")
-    told, _ = explored(*FEW, "--labels", "labels.tsv")
-    assert "Warning: labels.tsv: no occurrence on the page has a label in column genre." in told
 
 
 def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:
@@ -255,15 +185,13 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     rows += [f"food.txt\t{word}\tmarked" for word in (rare, common, "没有的词")]
     table.write_text("\n".join(rows), encoding="utf-8")
     told, data = explored("part.index", "--max-per-word", 7)
-    assert "Labels: the senses marked in data/senses.tsv. To show other labels: --labels FILE" in told
+    assert "Labels: the senses marked in data/senses.tsv." in told
     assert [word for word, *_ in data["words"]] == [common, rare]
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
     # A table that the user names has to be about this index.
     told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
     assert told.startswith("data/senses.tsv: line 2: the index contains no text named nature.txt.")
-    # Another text has no such senses, nor has the part if nothing is marked in it.
-    other = explored("other.index", "--word", common)
-    table.write_text("\n".join(rows[:2]), encoding="utf-8")
-    for told, data in (other, explored("part.index", "--word", common)):
-        assert "Labels:" not in told
-        assert list(data["colourings"]) == ["usage", "source"]
+    # Another text has no such senses.
+    told, data = explored("other.index", "--word", common)
+    assert "Labels:" not in told
+    assert list(data["colourings"]) == ["usage", "source"]

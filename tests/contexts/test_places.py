@@ -1,26 +1,22 @@
 """Every place that a command writes, compared with the text by a reader that shares no code with the package.
 
-A short text of hard cases; and real lines with full-width characters and both kinds of line end, as plain text, CSV and
-JSON lines. `ELMO_ZH_PLACES` may name a file of lines, one paragraph each, to check instead of the sample text.
+tests/embed/test_embed_formats.py has those of `embed`.
 """
 
 import csv
 import io
 import json
-import os
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from contexts.texts import model_of_words
-from contract.command_line import ROOT, elmo_zh
+from contract.command_line import elmo_zh
 
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the
 # ends, both kinds of line end, and a CR within a line. Sentences begin in the middle of lines.
@@ -31,43 +27,6 @@ HARD = (
     "苹果 。\t我们 吃 苹果 。 ㌔ 苹果\n"
     "　。 苹果 ①② 苹果 …… 苹果 \n"
 )
-STARTER = ROOT / "data" / "starter" / "elmo_zh_starter" / "model"
-WORDS = ("我们", "时候", "地方", "东西")
-FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x30, 0x7B) if chr(code).isalnum()})
-
-
-def given_lines() -> list[str]:
-    """Lines of the text; every third has full-width digits and letters and an ideographic space."""
-    path = os.environ.get("ELMO_ZH_PLACES")
-    paths = [Path(path)] if path else sorted((ROOT / "data" / "sample").glob("*.txt"))
-    lines = [line for each in paths for line in each.read_text(encoding="utf-8").splitlines()[:8]]
-    if path:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    return [
-        f"\u3000{line} ２０２６年ＥＬＭｏ　".translate(FULL_WIDTH) if n % 3 == 0 else line
-        for n, line in enumerate(lines)
-    ]
-
-
-def write(path: Path, lines: list[str]) -> None:
-    """Write the lines as plain text or as records, and every line end as CR LF."""
-    if path.suffix == ".txt":
-        path.write_bytes("".join(f"{line}\r\n" for line in lines).encode())
-    elif path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("year", "text"), *((1900 + n % 7, line) for n, line in enumerate(lines))])
-    else:
-        records = (json.dumps({"year": 1900, "text": line}, ensure_ascii=n % 2 == 0) for n, line in enumerate(lines))
-        path.write_bytes("".join(f"{record}\r\n" for record in records).encode())
-
-
-def read(path: Path) -> list[str]:
-    if path.suffix == ".txt":
-        return [line.removesuffix("\r") for line in path.read_bytes().decode("utf-8-sig").split("\n")[:-1]]
-    if path.suffix == ".csv":
-        with path.open(encoding="utf-8", newline="") as file:
-            return [row["text"] for row in csv.DictReader(file)]
-    return [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
 
 
 class Places:
@@ -104,35 +63,25 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def slow(name: str) -> Any:
-    return pytest.param(name, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("name", ["hard.txt", slow("real.txt"), slow("real.csv"), slow("real.jsonl")])
-def test_every_place_is_in_the_text(tmp_path: Path, name: str, split: bool) -> None:
-    for library in ("sklearn", "bokeh", "pyarrow"):
+@pytest.mark.parametrize(("form", "split"), [("txt", False), ("txt", True), ("jsonl", True)])
+def test_every_place_is_in_the_text(tmp_path: Path, form: str, split: bool) -> None:
+    for library in ("sklearn", "bokeh"):
         pytest.importorskip(library)
-    text, index, model, words = tmp_path / name, tmp_path / "index", STARTER, WORDS
-    if text.stem == "hard":
-        text.write_bytes(HARD.encode())
-        model = model_of_words(tmp_path / "model", with_softmax=True, words=("今天", "苹果", "和", "贵"))
-        words = ("苹果",)
-    else:
-        write(text, given_lines())
-        assert read(text) == given_lines()
-    places, options = Places(read(text)), ("--split-sentences",) if split else ()
+    text, index, word = tmp_path / f"hard.{form}", tmp_path / "index", "苹果"
+    lines = [line.removesuffix("\r") for line in HARD.removeprefix("\ufeff").split("\n")[:-1]]
+    records = "".join(f"{json.dumps({'text': line})}\r\n" for line in lines)
+    text.write_bytes((HARD if form == "txt" else records).encode())
+    model = model_of_words(tmp_path / "model", with_softmax=True, words=("今天", "苹果", "和", "贵"))
+    # Line ends within a record are spaces.
+    places = Places(lines if form == "txt" else [line.replace("\r", " ") for line in lines])
+    options = ("--split-sentences",) if split else ()
     scored = check_tokens(places, text, model, options)
     assert elmo_zh("index", text, "--model", model, "--min-count", "1", "--output", index, *options).status == 0
     check_index_files(places, index)
     check_drift(places, index)
-    for word in words:
-        expected = {(row["line"], row["start"]) for row in scored if normalised(row["token"]) == word}
-        if text.stem == "hard":
-            assert len(expected) == HARD.count(word)
-        assert expected
-        check_word(places, word, text, index, model, expected)
-    (tmp_path / "rows.json").write_text(json.dumps(places.rows), encoding="utf-8")
+    expected = {(row["line"], row["start"]) for row in scored if normalised(row["token"]) == word}
+    assert len(expected) == HARD.count(word)
+    check_word(places, word, text, index, model, expected)
     assert not places.wrong, places.wrong[:5]
 
 
@@ -148,47 +97,7 @@ def check_tokens(places: Places, text: Path, model: Path, options: Sequence[str]
     for row in scored:
         assert (row["place"], row["unknown"]) == (num_of_line[row["line"]], row["token"] not in known)
         num_of_line[row["line"]] += 1
-    for form, rows_of in (("parquet", parquet), ("hdf5", hdf5), ("npy", numpy_files)):
-        output = text.with_name(f"vectors.{form}")
-        command = ("embed", text, "--model", model, "--format", form, "--layers", "0", "--dtype", "float16", *options)
-        assert elmo_zh(*command, "--output", output).status == 0
-        rows = list(rows_of(output))
-        places.check(f"embed, {form}", rows)
-        assert [place_of(row) for row in rows] == [place_of(row) for row in scored]
     return scored
-
-
-def place_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    return row["line"], row["start"], row["end"]
-
-
-def rows_of_sentences(sentences: Iterable[tuple[int, Sequence[str], Any]]) -> Iterator[dict[str, Any]]:
-    for line, tokens, offsets in sentences:
-        for token, (start, end) in zip(tokens, offsets, strict=True):
-            yield {"line": int(line), "start": int(start), "end": int(end), "token": token}
-
-
-def parquet(path: Path) -> Iterator[dict[str, Any]]:
-    rows = pytest.importorskip("pyarrow.parquet").read_table(path, columns=["line", "tokens", "offsets"]).to_pylist()
-    return rows_of_sentences((row["line"], row["tokens"], row["offsets"]) for row in rows)
-
-
-def hdf5(path: Path) -> Iterator[dict[str, Any]]:
-    with h5py.File(path) as file:
-        lines = file["line"][()] if "line" in file else range(len(file["offsets"]))
-        names = [str(number) for number in range(len(lines))]
-        sentences = [(file["tokens"][name].asstr()[()], file["offsets"][name][()]) for name in names]
-    return rows_of_sentences((line, *sentence) for line, sentence in zip(lines, sentences, strict=True))
-
-
-def numpy_files(path: Path) -> Iterator[dict[str, Any]]:
-    ends, offsets = np.load(path / "line_offsets.npy"), np.load(path / "character_offsets.npy")
-    lines = np.load(path / "line.npy") if (path / "line.npy").exists() else range(len(ends) - 1)
-    tokens = (path / "tokens.txt").read_text(encoding="utf-8").split("\n")
-    parts = [slice(*pair) for pair in pairwise(ends)]
-    return rows_of_sentences(
-        (line, tokens[n].split(" ") if tokens[n] else [], offsets[parts[n]]) for n, line in enumerate(lines)
-    )
 
 
 def check_index_files(places: Places, index: Path) -> None:

@@ -131,7 +131,7 @@ def test_the_development_file_is_tested_on_if_there_is_no_other(embedder: ElmoEm
     comparison = compare_task(
         replace(job, fit=replace(job.fit, num_seeds=1)), embedder, tmp_path / "found", reporter=reporter
     )
-    assert any("No test examples were found, so dev.conll is used for testing," in note for note in reporter.notes)
+    assert any("dev.conll is used for testing" in note for note in reporter.notes)
     assert comparison.facts["examples"]["test"] == 30
 
 
@@ -145,31 +145,11 @@ def child_of(parent: ElmoEmbedder, folder: Path) -> ElmoEmbedder:
     return ElmoEmbedder.load(folder, "cpu")
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_the_ancestor_is_compared_too(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    """One with the same weights learns the same; word2vec vectors are its own."""
-    child = child_of(embedder, tmp_path / "child")
-    path = write_tags(tmp_path, food_tag, 40)
-    job = job_of(path, "tag", ancestor=embedder.bundle.path)
-    reporter = Heard()
-    comparison = compare_task(job, child, tmp_path / "found", reporter=reporter)
-    assert any("has no word2vec vectors; the vectors in" in note for note in reporter.notes)
-    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
-    assert comparison.facts["ancestor"] == {"path": str(embedder.bundle.path), "digest": embedder.bundle.digest}
-    for share in (1.0, 0.5):
-        own, others = ([run.score for run in comparison.of_setting(model, share)] for model in (BOTH, ANCESTOR))
-        assert own == others
-    assert comparison.differences[ANCESTOR] == comparison.differences[BOTH]
-    assert "| [word2vec; ancestor ELMo] | " in "\n".join(comparison.lines())
-
-
 def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_tags(tmp_path, lambda text, place: text[place])
     wrong = job_of(path, "tag", ancestor=embedder.bundle.path)
     told = message_of(OptionError, lambda: compare_task(wrong, embedder, tmp_path / "found"))
-    assert told.startswith(f"--ancestor {embedder.bundle.path} is model {embedder.bundle.digest}, but ")
     assert told.endswith(" was not adapted from another model. Leave out --ancestor.")
-
     installed = install_model(tmp_path, "toy", monkeypatch)
     toy = ElmoEmbedder.load(installed, "cpu")
     assert find_installed(toy.bundle.digest) == installed
@@ -180,30 +160,21 @@ def test_an_ancestor_is_found_or_named(embedder: ElmoEmbedder, tmp_path: Path, m
     told = message_of(BundleError, lambda: compare_task(job_of(path, "tag"), child, tmp_path / "x", reporter=reporter))
     assert "has no word2vec vectors" in told
     [note] = reporter.notes
-    assert note.endswith("To compare that model too, give its folder: --ancestor BUNDLE")
+    assert note.endswith("--ancestor BUNDLE")
     backoff = ElmoEmbedder(child.bundle, "cpu", "bfloat16", unknown="backoff")
     found = _find_ancestor(wrong, backoff, reporter)
     assert (found.bundle.digest, found.precision, found.unknown) == (embedder.bundle.digest, "bfloat16", "backoff")
     told = message_of(OptionError, lambda: compare_task(replace(wrong, ancestor=installed), child, tmp_path / "x"))
-    assert told.startswith(f"--ancestor {installed} is model {toy.bundle.digest}, but ")
     assert told.endswith(f" was adapted from model {embedder.bundle.digest}. Leave out --ancestor.")
-
+    # The ancestor's vectors are those of the same weights; of word2vec the child has none.
+    few = job_of(path, "tag", ancestor=embedder.bundle.path, shares=(1.0,))
+    comparison = compare_task(replace(few, fit=replace(few.fit, num_seeds=1)), child, tmp_path / "y", reporter=Heard())
+    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
+    assert comparison.differences[ANCESTOR] == comparison.differences[BOTH]
     with changed_json(installed / "bundle.json") as info:  # a published model is not asked for its ancestor
         info["origin"]["started_from"] = {"digest": "sha256:0"}
     assert _find_ancestor(job_of(path, "tag"), ElmoEmbedder.load(installed, "cpu"), reporter) is None
     assert reporter.notes == [note]
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_elmo_at_another_place(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    """ELMo alone stays at the input where there is no other one."""
-    path = write_classes(tmp_path, lambda text: "我" in text)
-    job = job_of(path, shares=(1.0,))
-    settings = replace(job.fit.settings, head="bilstm", elmo_at="output")
-    job = replace(job, fit=replace(job.fit, settings=settings, num_seeds=1))
-    comparison = compare_task(job, embedder, tmp_path / "found")
-    assert comparison.models[-3:] == [WORD2VEC, ELMO, BOTH]
-    assert comparison.facts["settings"]["elmo_at"] == "output"
 
 
 def run_of(model: str, right: list[int], share: float = 1.0, fold: int = 0, **others: Any) -> Run:
@@ -247,9 +218,8 @@ def test_networks_that_learned_only_the_most_frequent_label_are_named() -> None:
     hint = comparison.lines()[-4]
     assert hint.startswith("Models no more accurate than always predicting the most frequent label: word2vec. If some")
     assert hint.endswith(" more frequent than others, add: --metric macro_f1")
-    few = "3 test examples can only show large differences. Use 300 or more."
-    assert list(replace(comparison, metric="macro_f1").hints()) == [few]
-    assert list(replace(comparison, runs=[runs[0], *runs[2:]], metric="macro_f1").hints()) == [few]
+    [few] = replace(comparison, runs=[runs[0], *runs[2:]], metric="macro_f1").hints()
+    assert few.startswith("3 test examples can only show large differences")
 
 
 @pytest.mark.parametrize(
@@ -282,12 +252,11 @@ def test_hints_on_the_ancestor_the_epochs_and_the_number_of_tests() -> None:
     network = {"dev_score": 0.5}
     runs = [run_of(WORD2VEC, [0] * 4, is_unfinished=True, **network), run_of(ELMO, [0] * 4, **network)]
     runs += [run_of(BOTH, [1, 0, 1, 0], **network), run_of(ANCESTOR, [0, 1, 0, 1], **network)]
-    assert list(comparison_of(*runs).hints()) == [
-        "It is not certain that the adaptation helps: The score of [word2vec; ELMo] is 0.0 points of accuracy above"
-        " [word2vec; ancestor ELMo] with 90 training examples (95% interval -100.0 to +100.0, including 0).",
-        "1 of 4 training runs ended at the limit of 30 epochs while still improving. Raise the limit: --epochs 60",
-        "4 test examples can only show large differences. Use 300 or more.",
-    ]
+    adaptation, epochs, few = comparison_of(*runs).hints()
+    assert adaptation.startswith("It is not certain that the adaptation helps: ")
+    assert "(95% interval -100.0 to +100.0, including 0)" in adaptation
+    assert epochs.startswith("1 of 4 training runs ended at the limit of 30 epochs")
+    assert few.startswith("4 test examples")
     better = comparison_of(*runs[:2], run_of(BOTH, [1] * 4), run_of(ANCESTOR, [0] * 4))
     assert next(iter(better.hints())).startswith("The adaptation helps: ")
 
@@ -308,14 +277,11 @@ def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> No
     assert comparison.options_of_fit() == ()
     alike = comparison_of(*(run_of(model, [1] * 9 * MANY + [0] * MANY) for model in right))
     assert (alike.recommended(), alike.options_of_fit()) == (TFIDF, ("--inputs", "word2vec"))
-    assert alike.remark_on_fit().startswith("task fit tries mixtures that include TF-IDF, and keeps what helps on ")
     near = [1] * 9 * MANY + [0] * MANY
     near[:2] = 0, 0  # two of 1,500 wrong is not surely worse
     cheap = comparison_of(run_of(MAJORITY, near, seconds=0.0), *runs)
-    assert cheap.recommendation() == (
-        "Recommended with 90 training examples: majority (0.8987, 0.0 minutes), the cheapest that is not clearly worse"
-        " than the best, TF-IDF with ELMo (0.9000, 2.5 minutes)."
-    )
+    assert "majority (0.8987, 0.0 minutes)" in cheap.recommendation()
+    assert "TF-IDF with ELMo (0.9000, 2.5 minutes)" in cheap.recommendation()
 
 
 def test_the_crf_of_tags_is_a_rival_and_may_be_recommended() -> None:
@@ -332,7 +298,6 @@ def test_folds_are_one_test_of_all_examples() -> None:
     comparison = comparison_of(*runs, num_folds=2)
     assert comparison.differences[BOTH][1.0].value == pytest.approx(0.5)
     assert "| word2vec | 0.2500 (0.0000 to 1.0000) |" in comparison.lines()
-    assert "4 test examples can only show large differences. Use 300 or more." in list(comparison.hints())
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -351,42 +316,8 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
         assert [run.fold for run in runs] == [0, 1, 2]
         assert sum(len(run.rows) for run in runs) == total
     own = replace(job, fit=replace(job.fit, files=DataFiles(data=path, test=path)), folds=2)
-    told = message_of(OptionError, lambda: compare_task(own, embedder, tmp_path / "other"))
-    assert told.startswith("--folds divides a single file")
-
-
-@pytest.mark.usefixtures("empty_folder")
-def test_the_command(sample_run: SampleRun) -> None:
-    rows = [f"我{'不' * (number % 2)}喜欢第{number}条街。,{number % 2}" for number in range(60)]
-    Path("likes.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
-    arguments = ("task", "compare", "classify", "likes.csv", "--model", sample_run.model, "--output", "found")
-    for shares in ("0", "1,x", "1,1", "2", ""):
-        assert "give one or more different fractions" in " ".join(
-            elmo_zh(*arguments, "--shares", shares).stderr.split()
-        )
-    options = ("--seeds", "1", "--shares", "0.4,1", "--epochs", "1", "--hidden", "5", "--metric", "macro_f1")
-    answer = succeed(*arguments, *options)
-    assert answer.stdout.startswith("| macro_f1 on the test examples | 100% of the labels (")
-    assert answer.stdout.splitlines()[-2] == "Comparison: found"
-    assert answer.stdout.splitlines()[-1].startswith("Next: elmo-zh task fit classify likes.csv --model ")
-    assert " --metric macro_f1 --hidden 5 --epochs 1 " in answer.stdout.splitlines()[-1]
-    assert answer.stdout.endswith(" --output my-classify\n")
-    assert Path("found", "curves.png").stat().st_size > 5000
-
-
-@pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize(("model", "member"), [(LINEAR_ELMO, "elmo"), (LINEAR_WORD2VEC, "word2vec")])
-def test_a_recommended_linear_model_is_offered_to_the_mixture_that_is_trained(
-    model: str, member: str, sample_run: SampleRun
-) -> None:
-    """`--head linear` is another model: a network on the mean of the vectors."""
-    runs = [run_of(model, [1] * MANY), *(run_of(each, [1] * MANY) for each in (TFIDF_ELMO, WORD2VEC, BOTH))]
-    Path("likes.csv").write_text(
-        "\n".join(["text,label", *(f"我{'不' * (n % 2)}喜欢{n}。,{n % 2}" for n in range(60))]), "utf-8"
-    )
-    training = ("--model", sample_run.model, "--hidden", "5", "--epochs", "1", "--output", "task", "--json")
-    found = elmo_zh("task", "fit", "classify", "likes.csv", *comparison_of(*runs).options_of_fit(), *training).result()
-    assert member in [each["name"] for each in found["scores"]["members"]]
+    with pytest.raises(OptionError, match="--folds divides a single file"):
+        compare_task(own, embedder, tmp_path / "other")
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -399,7 +330,12 @@ def test_the_next_command_reads_and_trains_as_the_comparison(
     options = ("--label-column", "how much", "--text-column", "what", "--regression", "--encoding", "gb18030")
     training = ("--hidden", "5", "--epochs", "1", "--set", "embed.unknown=unk")
     only_here = ("--seeds", "1", "--shares", "1", "--limit", "20", "--output", "found")
-    answer = succeed("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
+    arguments = ("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
+    for shares in ("0", "1,x", "1,1"):
+        assert "different fractions" in " ".join(elmo_zh(*arguments, "--shares", shares).stderr.split())
+    answer = succeed(*arguments)
+    assert "| 100% of the labels (" in answer.stdout.splitlines()[0]
+    assert Path("found", "curves.png").stat().st_size > 5000
     program, *words = shlex.split(answer.stdout.splitlines()[-1].removeprefix("Next: "))
     assert program == "elmo-zh"
     assert words == [

@@ -12,11 +12,12 @@ from contract.command_line import contents_alone
 from drawn_bundles import TOKENS, write_model
 from messages import message_of
 from numpy.typing import NDArray
-from tasks.labelled import changed, drawn_texts, lines, written
+from tasks.labelled import WORDS, changed, drawn_texts, lines, written
 
 from elmo_zh import ElmoEmbedder
+from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import BundleError, CorpusError, OptionError, RunError
+from elmo_zh.errors import BundleError, ElmoZhError, RunError
 from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, TagPrediction
 from elmo_zh.tasks.task_model import TaskModel
@@ -117,28 +118,6 @@ def test_probabilities_of_tags(trained: Callable[[str], Path]) -> None:
         TaskModel.load(trained("classify")).predict(texts, probabilities=True)
 
 
-def test_pairs_are_predicted(trained: Callable[[str], Path]) -> None:
-    model = TaskModel.load(trained("pairs"))
-    [found] = model.predict([("我来", "他吃")])
-    assert isinstance(found, ClassPrediction)
-    assert set(found.probabilities) == {"same", "different"}
-    with pytest.raises(TypeError, match="expected pairs of strings"):
-        model.predict(["我来"])
-
-
-def test_company_changes_nothing(trained: Callable[[str], Path]) -> None:
-    model = TaskModel.load(trained("classify"))
-    texts = drawn_texts(30)
-    together: list[Any] = list(model.iter_predict(iter(texts)))
-    alone: list[Any] = [each for text in texts[:5] for each in model.predict([text])]
-    for one, other in zip(alone, together, strict=False):
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)
-    with pytest.raises(TypeError, match="expected a list of texts"):
-        model.predict("我吃")
-    with pytest.raises(TypeError, match="expected a string"):
-        model.predict([None])  # type: ignore[list-item]
-
-
 @pytest.mark.usefixtures("no_pictures")
 def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
     embedder: ElmoEmbedder, tmp_path: Path
@@ -159,46 +138,25 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
 
 
 @pytest.mark.parametrize(
-    ("settings", "bilm_rate", "problem"),
+    ("settings", "rate", "problem"),
     [
         ({"head": "linear", "elmo_at": "both"}, None, "linear head"),
         ({"inputs": ("elmo",), "elmo_at": "output"}, None, "needs an input besides ELMo"),
-        ({"inputs": ("characters",)}, 0.01, "so ELMo has to be an input: add elmo to --inputs."),
-        (
-            {"kind": "tag", "head": "linear", "inputs": ("elmo",)},
-            None,
-            "For tag, --head linear reads only n-grams, so --inputs has no effect.",
-        ),
+        ({"inputs": ("characters",)}, 0.01, "add elmo to --inputs"),
+        ({}, 0.01, "add --set embed.unknown=unk"),
+        ({"kind": "tag", "head": "linear", "inputs": ("elmo",)}, None, "--inputs has no effect"),
+        ({"inputs": ("word2vec",)}, None, "has no word2vec vectors"),
     ],
 )
-def test_settings_that_do_not_fit(
-    embedder: ElmoEmbedder, tmp_path: Path, settings: dict[str, Any], bilm_rate: float | None, problem: str
-) -> None:
+def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], rate: float | None, problem: str) -> None:
+    """They are refused before anything is computed."""
+    folder = write_model(tmp_path / "bare", TOKENS, words=WORDS, text=TextConfig(segmenter="character"))
+    bare = ElmoEmbedder.load(folder, "cpu", unknown="backoff")
     job = job_of(write_data(tmp_path, "classify"), "classify")
     job = replace(job, settings=replace(job.settings, **settings))
-    job = replace(job, training=replace(job.training, bilm_learning_rate=bilm_rate))
-    assert problem in message_of(OptionError, lambda: fit_task(job, embedder, tmp_path / "task"))
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["data.jsonl"]
-
-
-def test_a_tuned_bilm_reads_unknown_words_as_unk(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    training = TrainSettings(epochs=1, bilm_learning_rate=0.01)
-    job = job_of(write_data(tmp_path, "classify"), "classify", training=training)
-    backoff = ElmoEmbedder.load(embedder.bundle.path, "cpu", unknown="backoff")
-    told = message_of(OptionError, lambda: fit_task(job, backoff, tmp_path / "task"))
-    assert told.endswith("not backoff. Leave out --fine-tune, or add --set embed.unknown=unk")
-
-
-def test_data_and_vectors_are_looked_at_before_anything_is_computed(tmp_path: Path) -> None:
-    bare = ElmoEmbedder.load(write_model(tmp_path / "bare", TOKENS), "cpu")
-    job = job_of(write_data(tmp_path, "classify"), "classify")
-    wanted = replace(job, settings=replace(job.settings, inputs=("word2vec",)))
-    told = message_of(BundleError, lambda: fit_task(wanted, bare, tmp_path / "task"))
-    assert "has no word2vec vectors" in told
-    path = written(tmp_path, "data.jsonl", lines({"text": "我", "label": ""}))
-    told = message_of(CorpusError, lambda: fit_task(job, bare, tmp_path / "task"))
-    assert told.startswith(f"{path}: record 1 has an empty label. Add the label, or leave")
-    assert told.endswith(" leave such examples out with --skip-unlabelled")
+    job = replace(job, training=replace(job.training, bilm_learning_rate=rate))
+    with pytest.raises(ElmoZhError, match=problem):
+        fit_task(job, bare, tmp_path / "task")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 
@@ -206,22 +164,14 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: (path / "task.json").unlink(), RunError, "has no trained task"),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda found: found.pop("labels")), RunError, "is damaged"),
-    (
-        lambda path: changed(path, lambda found: found.update(format=99)),
-        RunError,
-        "format 99, but this version of elmo-zh reads only formats 1 and 3.",
-    ),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "is too small for"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["model"].update(precision="int4")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["model"].update(unknown=["unk"])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "not contain the network"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
-    (lambda path: (path / "head.safetensors").write_bytes(b"x" * 10**6), RunError, "is damaged or from another task"),
-    (lambda path: _zero(path / "head.safetensors"), RunError, "is damaged or from another task: its digest differs"),
-    (lambda path: changed(path, lambda f: f.update(digests=["x"])), RunError, "is damaged"),
+    (lambda path: _zero(path / "head.safetensors"), RunError, "its digest differs"),
     (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "has been replaced by"),
     (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
 ]
@@ -254,16 +204,6 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     assert TaskModel.load(moved, model=model).predict(["我"])
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"
-
-
-def test_a_task_of_an_earlier_version_is_read(
-    trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
-    monkeypatch.chdir(embedder.bundle.path.parent)
-    changed(path, lambda found: found.pop("digests"))
-    changed(path, lambda found: found["model"].update(path="model"))
-    assert TaskModel.load(path).predict(["我"])
 
 
 @pytest.fixture
@@ -316,9 +256,8 @@ def test_a_task_with_a_model_of_its_own(embedder: ElmoEmbedder, tmp_path: Path) 
     assert np.abs(tuned - original).max(axis=(1, 2)).min() > 1e-3
     model.save(tmp_path / "copy")
     shutil.rmtree(tmp_path / "task" / "model")
-    told = message_of(BundleError, lambda: TaskModel.load(tmp_path / "task"))
-    assert told.endswith(f"which was trained with the task, is missing. Copy {tmp_path / 'task'} again.")
+    assert "is missing" in message_of(BundleError, lambda: TaskModel.load(tmp_path / "task"))
     again: list[Any] = TaskModel.load(tmp_path / "copy", device="cpu").predict(["他吃我苹果"], probabilities=True)
     assert (again[0].tags, again[0].probabilities) == (found[0].tags, found[0].probabilities)
     told = message_of(BundleError, lambda: TaskModel.load(tmp_path / "copy", model=embedder.bundle.path))
-    assert told.endswith("has a model of its own, which was trained with the task. Leave out --model.")
+    assert told.endswith("Leave out --model.")

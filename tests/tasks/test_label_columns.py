@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from messages import message_of
-from tasks.labelled import CLASSIFY, TAG, written
+from tasks.labelled import CLASSIFY, written
 
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
@@ -58,12 +58,6 @@ def test_several_columns_that_could_be_the_label_are_listed(
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)
 
 
-def test_fields_of_json_are_not_guessed_either(tmp_path: Path) -> None:
-    rows = "".join(f'{{"text": "疼{n}天", "去向": "{DEPARTMENTS[n % 3]}", "答": "{n % 2}"}}\n' for n in range(30))
-    told = message_of(CorpusError, lambda: read_labelled(written(tmp_path, "a.jsonl", rows), CLASSIFY))
-    assert "cannot tell which of these holds the label: 去向 (骨科, 儿科, 眼科); 答 (0, 1)." in told
-
-
 def test_dates_numbers_and_ids_are_no_texts(tmp_path: Path) -> None:
     rows = "".join(f"2024年3月{n % 28 + 1}日,1390000{n:04d},A-{n:030d},{'好' if n % 2 else '坏'}\n" for n in range(40))
     told = message_of(
@@ -72,10 +66,7 @@ def test_dates_numbers_and_ids_are_no_texts(tmp_path: Path) -> None:
     assert "cannot tell which of these holds the text: 日期, 手机, 单, label" in told
 
 
-@pytest.mark.parametrize("kind", [CLASSIFY, TAG])
-def test_half_a_character_in_a_label_is_one_line(tmp_path: Path, kind: object) -> None:
-    label = '"label": "A\\ud83d"' if kind is CLASSIFY else '"entities": [[0, 1, "A\\ud83d"]]'
-    path = written(tmp_path, "a.jsonl", f'{{"text": "好", {label}}}\n')
-    told = message_of(CorpusError, lambda: read_labelled(path, kind))  # type: ignore[arg-type]
-    assert "the labels: record 1, character " in told
+def test_half_a_character_in_a_label_is_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", '{"text": "好", "label": "A\\ud83d"}\n')
+    told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     assert "(\\ud83d) is half of a surrogate pair" in told

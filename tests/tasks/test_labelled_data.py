@@ -63,9 +63,7 @@ def test_characters_in_conll(tmp_path: Path) -> None:
 
 def test_characters_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李0\tB-PER\n白1\tI-PER\n20\tO\n01\tO\n\n人0\tO\n")
-    labelled = read_labelled(path, TAG)
-    assert [example.texts[0] for example in labelled.examples] == ["李白20", "人"]
-    assert "tokens are characters with their position in a word; the positions were dropped" in labelled.notes
+    assert [example.texts[0] for example in read_labelled(path, TAG).examples] == ["李白20", "人"]
 
 
 def test_words_in_conll_u(tmp_path: Path) -> None:
@@ -101,26 +99,22 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
     assert ("1 span left out for overlapping a longer span" in labelled.notes) == (record is OBJECTS)
 
 
-# What is told of the spans; {} stands for the first one.
 SPAN_PROBLEMS = [
-    ([[0, 9, "name"]], "the span (0, 9, name) is empty or reaches outside the text (length in characters: 5)."),
-    ([[2, 2, "name"]], "the span (2, 2, name) is empty or reaches outside the text (length in characters: 5)."),
-    ([[0, 3, " "]], "the span (0, 3,  ) has no type."),
-    ([[3, 4, "name"]], "the span (3, 4, name) separates a character from its combining mark or variation selector."),
-    ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "the span (0, 2, x) covers '李白', not '李黑'."),
-    ([[0, 2, None]], "the type of the span {} is missing."),
-    ([[0, 2, {"a": 1}]], "the type of the span {} is not text."),
-    ([[0, 2, ["a", "b"]]], "the type of the span {} is not text."),
-    ([[0, 2, True]], "the type of the span {} is not text."),
-    ([[float("inf"), 2, "x"]], "the start of the span {} is not a whole number."),
-    ([[0, 1e300, "x"]], "the end of the span {} is not a whole number."),
-    ([["", "2", "x"]], "the start of the span {} is not a whole number."),
-    ([{"start": True, "end": 2, "label": "x"}], "the start of the span {} is not a whole number."),
-    ([{"start": 0, "end": 1.9, "label": "x"}], "the end of the span {} is not a whole number."),
-    ([{"start": 0, "end": 2, "label": None}], "the type of the span {} is missing."),
-    ([{"start": 0, "end": 2}], "the type of the span {} is missing."),
-    ([{"start": 0, "end": 2, "label": "x", "text": ["李"]}], "the text of the span {} is not text."),
-    ({"x": {"李白": [[0, 1.5]]}}, "the end of the span [0, 1.5] is not a whole number."),
+    ([[0, 9, "name"]], "(0, 9, name) is empty or reaches outside the text"),
+    ([[2, 2, "name"]], "(2, 2, name) is empty or reaches outside the text"),
+    ([[0, 3, " "]], "has no type"),
+    ([[3, 4, "name"]], "separates a character from its combining mark"),
+    ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "covers '李白', not '李黑'"),
+    ([[0, 2, None]], "the type of the span"),
+    ([[0, 2, ["a", "b"]]], "the type of the span"),
+    ([[float("inf"), 2, "x"]], "the start of the span"),
+    ([[0, 1e300, "x"]], "the end of the span"),
+    ([{"start": True, "end": 2, "label": "x"}], "the start of the span"),
+    ([{"start": 0, "end": 2}], "the type of the span"),
+    ([{"start": 0, "end": 2, "label": "x", "text": ["李"]}], "the text of the span"),
+    ({"x": {"李白": [[0, 1.5]]}}, "the end of the span"),
+    (["12x"], "expected [[start, end, type], ...]"),
+    ([[0]], "expected [[start, end, type], ...]"),
 ]
 
 
@@ -128,8 +122,8 @@ SPAN_PROBLEMS = [
 def test_spans_that_cannot_be(tmp_path: Path, spans: Any, problem: str) -> None:
     path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，e\u0301", "spans": spans}) + "\n")
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    shown = json.dumps(spans[0], ensure_ascii=False) if isinstance(spans, list) else ""
-    assert told == f"{path}: record 1: {problem.replace('{}', shown)} Correct the span."
+    assert told.startswith(f"{path}: record 1: ")
+    assert problem in told
 
 
 @pytest.mark.parametrize(
@@ -147,13 +141,6 @@ def test_the_forms_of_numbers_and_null_in_spans(tmp_path: Path, span: object) ->
     assert read_labelled(path, TAG).examples[0].labels == ("B-3", "E-3", "O")
 
 
-@pytest.mark.parametrize("spans", [["12x"], {"x": {"李白": ["01"]}}, [[0]], [3]])
-def test_spans_of_no_known_form(tmp_path: Path, spans: object) -> None:
-    path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，", "spans": spans}) + "\n")
-    told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    assert told.startswith(f"{path}: record 1: the spans are {str(spans)!r}; expected [[start, end, type], ...]")
-
-
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
     note = "1 tag with no span to continue, each treated as starting a span, as in conlleval"
@@ -164,86 +151,48 @@ LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "r
 SPANS_ONLY = '{"text": "李白来了", "entities": [{"start": 0, "end": 2, "label": "人"}]}\n' * 3
 NESTED = lines({"id": 1, "data": {"text": "好"}})
 UNEQUAL = lines({"tokens": ["北"], "tags": ["O"]}, {"tokens": ["北", "京"], "tags": ["O"]})
+MOOD, FORM = (replace(CLASSIFY, label_column="mood"), replace(TAG, text_columns=("form",)))
+SKIPPING = replace(CLASSIFY, skips_unlabelled=True)
+# How the data is read, the file, and what is told: the place, what was found, or the next step.
 PROBLEMS = [
-    (
-        CLASSIFY,
-        "a.csv",
-        "text,label\n好,1\n坏,\n",
-        "row 3 (the header is row 1) has an empty label. Add the label, or leave such examples out with --skip",
-    ),
-    (
-        CLASSIFY,
-        "a.csv",
-        "text,label\n好,1\n坏,\n坏,2\n,\n差,\n",
-        "row 3 (the header is row 1) and 1 other have empty labels. Add",
-    ),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column; expected at least 2."),
-    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names. Add labelled rows"),
-    (CLASSIFY, "a.csv", "", "a.csv has no rows. Give a table"),
-    (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column ('好'); expected 2, separated by tabs, commas or"),
-    (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b."),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label. Add the label, or leave"),
-    (
-        CLASSIFY,
-        "a.jsonl",
-        '{"text": "好", "label": 1}\n{"text": "坏"}\n',
-        "record 2 has no field label. Correct the record.",
-    ),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels in label; expected one."),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 (the header is row 1) has an empty label"),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 (the header is row 1) and 1 other"),
+    (CLASSIFY, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
+    (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column"),
+    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names"),
+    (CLASSIFY, "a.csv", "", "a.csv has no rows"),
+    (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column"),
+    (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has no field label"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n[1]\n', "record 2 is not an object."),
-    (Reading(kind="classify", label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'. Its first"),
-    (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label."),
-    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column ('白'); expected at least 2, for a token and its tag"),
-    (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
-    (TAG, "a.conll", "\n\n", "no sentence was found."),
-    (TAG, "a.csv", "李,B-PER\n", "not from CSV. For one label per text, use task fit classify."),
-    (
-        Reading(kind="classify", format="conll"),
-        "a.csv",
-        "李,B-PER\n",
-        "looks like CoNLL. Use task fit tag",
-    ),
-    (CLASSIFY, "a.csv", "甲乙\r\n1,好\r\n1,坏", "row 1 has 1 column; expected at least 2. Correct the row"),
-    (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels. Give a table with"),
-    (CLASSIFY, "a.bio", "李,B-PER\n", "a.bio looks like CoNLL. Use task fit tag"),
+    (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is not an object"),
+    (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
+    (MOOD, "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
+    (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label"),
+    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 (the header is row 1) has 3 columns"),
+    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "the rows have from 2 to 3 columns"),
+    (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
-    (Reading(kind="tag", text_columns=("form",)), "a.conll", "李 O\n", "'form' is not the number of a CoNLL column."),
-    (TAG, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read. Export as JSON-MIN instead."),
-    (CLASSIFY, "a.json", LABEL_STUDIO, "is a full Label Studio export, which cannot be read."),
-    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the spans in the fields text, tags."),
-    (CLASSIFY, "a.jsonl", SPANS_ONLY, "NAME. For labelled spans, use task fit tag."),
-    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "For pairs of text_a and text_b, use task fit pairs."),
-    (CLASSIFY, "a.jsonl", NESTED, "none of the fields id, data contains text. Convert each record to a text"),
-    (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "Give one JSON object per line, or one list of objects."),
-    (CLASSIFY, "a.json", '[{"text": "好", "label": 1},\n', "is not JSON"),
-    (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is not an object."),
-    (
-        CLASSIFY,
-        "a.csv",
-        "label,text\n1,这家店,很好\n",
-        "row 2 (the header is row 1) has 3 columns; expected 2. Put cells that contain the sepa",
-    ),
-    (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "the rows have from 2 to 3 columns. Put cells that"),
-    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence. Put a blank line after each"),
-    (TAG, "a.csv", "id,word,tag\n1,北,B-LOC\n", "For tags, put a token, a tab and its tag on each line, and a blank"),
-    (
-        TAG,
-        "a.txt",
-        "我们/r  在/p  北京/ns  。/w\n",
-        "line 1 has several words with their tags ('我们/r  在/p  北京/ns  。/w')",
-    ),
-    (TAG, "a.txt", "我们_PN 在_P 北京_NR\n", "Put each word, a tab and its tag on a line"),
-    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns. Put one token"),
-    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the tag 3, which is not a name."),
+    (CLASSIFY, "a.jsonl", SPANS_ONLY, "For labelled spans, use task fit tag"),
+    (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "use task fit pairs"),
+    (CLASSIFY, "a.jsonl", NESTED, "none of the fields id, data contains text"),
+    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column"),
+    (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
+    (TAG, "a.conll", "\n\n", "no sentence was found"),
+    (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
+    (FORM, "a.conll", "李 O\n", "'form' is not the number of a CoNLL column"),
+    (TAG, "a.json", LABEL_STUDIO, "Export as JSON-MIN instead"),
+    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the spans"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence"),
+    (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
+    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns"),
+    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "the tag 3, which is not a name"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has a token that is empty"),
-    (
-        TAG,
-        "a.jsonl",
-        NESTED,
-        "record 1: cannot find the text in the fields id, data. Choose a field: --text-column NAME",
-    ),
+    (TAG, "a.jsonl", NESTED, "record 1: cannot find the text in the fields id, data"),
 ]
 
 
@@ -260,17 +209,9 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
     content = "text,label\n" + "".join(f"{text},{label or ' '}\n" for text, label in rows)
     path = written(tmp_path, f"a.{form}", content if form == "csv" else records)
     assert "and 1 other have empty labels" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
-    found = read_labelled(path, replace(CLASSIFY, skips_unlabelled=True))
+    found = read_labelled(path, SKIPPING)
     assert [(*each.texts, *each.labels) for each in found.examples] == [("好", "1"), ("坏", "2")]
     assert "left out because the label is empty: 2" in found.notes
-
-
-def test_all_labels_empty(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", "text,label\n好,\n坏,\n")
-    one = written(tmp_path, "one.csv", "text,label\n好,\n")
-    skipping = replace(CLASSIFY, skips_unlabelled=True)
-    for case in ((path, CLASSIFY), (path, skipping), (one, skipping)):
-        assert "all labels are empty" in message_of(CorpusError, lambda case=case: read_labelled(*case))
 
 
 def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
@@ -293,19 +234,15 @@ def test_limits_are_nested_and_told(tmp_path: Path) -> None:
     parts = [{each.key for each in load(DataFiles(data=path, limit=limit), CLASSIFY, told).train} for limit in limits]
     assert [len(part) for part in parts[2:]] == [100, 30]
     assert whole == parts[0] == parts[1] > parts[2] > parts[3]
-    notes = [note for note in told.notes if "--limit" in note]
-    assert notes == [f"Using {limit} of {len(whole):,} training examples (--limit)." for limit in (100, 30)]
+    assert len([note for note in told.notes if "--limit" in note]) == 2
 
 
 def rows_of_parts(form: str, parts: Sequence[str]) -> str:
     """Numbered texts; each text that comes twice has one label."""
+    rows = [(f"{number}好", number % 2, part) for number, part in enumerate(parts)]
     if form == "csv":
-        rows = [f"{number}好,{number % 2},{part}\n" for number, part in enumerate(parts)]
-        return "text,label,Split\n" + "".join(rows)
-    return "".join(
-        json.dumps({"Split": part, "text": f"{number}好", "label": number % 2}) + "\n"
-        for number, part in enumerate(parts)
-    )
+        return "text,label,Split\n" + "".join(f"{text},{label},{part}\n" for text, label, part in rows)
+    return lines(*({"Split": part, "text": text, "label": label} for text, label, part in rows))
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -316,8 +253,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     dataset = load(DataFiles(data=path), CLASSIFY, messages)
     found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
-    assert messages.notes[0].endswith("parts (train, dev, test) in 3 (Split)" if form == "csv" else " in Split")
-    assert messages.notes[1:] == ["Split by the column that names the parts: 4 train, 2 dev and 2 test examples."]
+    assert "4 train, 2 dev and 2 test examples" in messages.notes[1]
 
 
 def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
@@ -342,7 +278,7 @@ def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
 def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
-    assert told.startswith(f"{path}: row 252 (the header is row 1) has 'other' where other records have train, dev or")
+    assert told.startswith(f"{path}: row 252 (the header is row 1) has 'other' where ")
 
 
 def test_a_column_of_other_words_divides_nothing(tmp_path: Path) -> None:
@@ -362,13 +298,9 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_too_little_data(tmp_path: Path) -> None:
-    """tests/tasks/test_doubts.py has a file with one label."""
+def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     files = DataFiles(data=written(tmp_path, "train.csv", "text,label\n好,1\n"))
     assert "There are no" in message_of(CorpusError, lambda: load(files))
-
-
-def test_parts_of_different_kinds(tmp_path: Path) -> None:
     train = written(tmp_path, "train.conll", "李 B-PER\n白 I-PER\n\n好 O\n")
     dev = written(tmp_path, "dev.conll", "李白 NN\n来 VV\n\n今天 NN\n")
     told = message_of(CorpusError, lambda: load(DataFiles(data=train, dev=dev), TAG))

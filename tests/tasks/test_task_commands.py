@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +35,8 @@ def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
 def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     answer = fit(sample_run, "tag")
     assert answer.status == 0, answer.stderr
-    assert "Reading names.conll: 60 examples; conll format, BIO spans of characters" in answer.stderr
-    assert "Split at random with seed 1: " in answer.stderr
-    network, crf, *_, written_line, _ = answer.stdout.splitlines()
-    assert network.startswith("BiLSTM: f1 0.0000 on ")
-    assert re.match(r"CRF on character n-grams: f1 .* held-out labels; weight .* \(f1 0\.0000 without .* with it", crf)
-    assert written_line == "Trained task: my-tag"
-    assert "layers" not in answer.stdout
+    assert "60 examples; conll format, BIO spans of characters" in answer.stderr
+    assert "Trained task: my-tag" in answer.stdout.splitlines()
     description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
     assert description["settings"]["inputs"] == ["word2vec", "elmo", "characters"]
     assert description["labels"] == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"]
@@ -51,9 +45,6 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     answer = succeed("task", "predict", "file.txt", "--task", "my-tag")
     records = [json.loads(line) for line in answer.stdout.splitlines()]
     assert [record["text"] for record in records] == ["我喜欢 上海。", "", "你好"]
-    assert "has columns" not in answer.stderr
-    mistaken = elmo_zh("task", "predict", "names.conll", "--task", "my-tag")
-    assert "Warning: names.conll has columns ('我 O'), but each whole line" in mistaken.stderr
     for record in records:
         for span in record["spans"]:
             assert record["text"][span["start"] : span["end"]] == span["text"]
@@ -62,8 +53,6 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     conll = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "conll", "--scheme", "BMES").stdout
     blocks = [[line.split("\t") for line in block.splitlines()] for block in conll.split("\n\n")[:-1]]
     assert "".join(row[0] for row in blocks[0]) == "我喜欢 上海。"
-    table = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "tsv").stdout
-    assert table.startswith("line\tstart\tend\tlabel\ttext\n")
     likely = ("task", "predict", "file.txt", "--task", "my-tag", "--probabilities", "--format")
     conll = elmo_zh(*likely, "conll").stdout
     assert {len(line.split("\t")) for line in conll.splitlines() if line} == {3}
@@ -86,8 +75,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert sum(result["examples"].values()) == 60
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
-    assert answer.stdout == "1 text labelled: out.tsv\n"
-    assert "Warning: file.txt has columns ('我不喜欢\\t你。'), but each whole line is read as one" in answer.stderr
+    assert "Warning: file.txt has columns" in answer.stderr
     chosen = ("--input-format", "tsv", "--field", "1")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", *chosen)
     assert json.loads(answer.stdout)["text"] == "我不喜欢"
@@ -99,23 +87,15 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     header, row = csv.reader(Path("out.csv").read_text(encoding="utf-8-sig").splitlines())
     assert (header[2], row[2]) == ("text", "我不喜欢\t你。")
     assert fit(sample_run, "pairs", "--inputs", "characters,word2vec").status == 0
-    told = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs", "--probabilities")
-    assert "--probabilities is for tags" in told.stderr
-    Path("empty.csv").write_text("sentence1,sentence2\n", encoding="utf-8")
-    table = ("--task", "my-pairs", "--format", "tsv")
-    assert elmo_zh("task", "predict", "empty.csv", *table).stdout == "label\tprobability\ttext1\ttext2\n"
-    for wrong, status in ((("--text-column", "1"), 2), (("--text-column", "1", "--text-column", "b"), 1)):
-        told = elmo_zh("task", "predict", "pairs.csv", *table, *wrong)
-        assert (told.status, told.stdout) == (status, "")
+    told = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs", "--text-column", "1")
+    assert (told.status, told.stdout) == (2, "")
     answer = elmo_zh("task", "predict", "pairs.csv", "--task", "my-pairs")
     first = json.loads(answer.stdout.splitlines()[0])
     assert (first["text1"], first["text2"]) == ("我喜欢北京的第0条街。", "。街条0第的京北欢喜我")
     assert set(first["probabilities"]) == {"True", "False"}
     piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
     assert piped.stdout == answer.stdout
-    scored = elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs")
-    assert " scored: accuracy " in scored.stdout.splitlines()[0]
-    assert elmo_zh("task", "score", "names.csv", "--task", "my-pairs").status == 2
+    assert " scored: accuracy " in elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs").stdout.splitlines()[0]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -131,18 +111,13 @@ def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, .
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
-    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters, each only once."),
-    ("tag", ("--regression",), "--regression is for classify and pairs: tags are not numbers."),
-    ("pairs", ("--head", "linear"), "--head linear is for classify and tag."),
-    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes, not tags or numbers."),
-    ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune."),
-    (
-        "pairs",
-        ("--text-column", "a"),
-        "The task reads 2 columns of text, not 1. Give --text-column once for each column that the task reads.",
-    ),
+    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters"),
+    ("tag", ("--regression",), "--regression is for classify and pairs"),
+    ("pairs", ("--head", "linear"), "--head linear is for classify and tag"),
+    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes"),
+    ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune"),
+    ("pairs", ("--text-column", "a"), "reads 2 columns of text, not 1"),
     ("classify", ("--encoding", "nonsense"), "'nonsense' is unknown to Python"),
-    ("classify", ("--set", "text.segmenter=character"), "--set text.segmenter has no effect on task fit"),
 ]
 
 
@@ -163,24 +138,7 @@ def test_word2vec_vectors_of_an_installed_model(
     quick = (*QUICK, "--shares", "1", "--seeds", "1")
     result = elmo_zh(*compare, *quick, "--word2vec", "toy", "--json").result()
     assert result["word2vec"] == str(empty_folder / "packaged")
-    told = elmo_zh(*compare, *quick, "--word2vec", "toys")
-    assert told.status == 2
-    assert "'toys' does not exist. Give a folder, or the name of an installed model." in " ".join(told.stderr.split())
-
-
-def test_known_problems_are_one_line(sample_run: SampleRun) -> None:
-    Path("full").mkdir()
-    Path("full", "other.txt").write_text("不要删", encoding="utf-8")
-    for answer, problem in (
-        (fit(sample_run, "classify", "--label-column", "mood"), "classify.csv has no column 'mood'."),
-        (fit(sample_run, "classify", "--model", "nowhere"), "nowhere does not exist."),
-        (elmo_zh("task", "score", "classify.csv", "--task", "."), ". has no trained task"),
-        (
-            fit(sample_run, "classify", "--output", "full", "--force"),
-            "full is a folder with content that this command did not create. Choose an",
-        ),
-    ):
-        assert answer.only_error().startswith(problem)
+    assert "'toys' does not exist" in elmo_zh(*compare, *quick, "--word2vec", "toys").stderr
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -194,7 +152,6 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
     arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
     answer = succeed(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
     assert "conll format, one tag per word" in answer.stderr
-    assert "36 of 36 test texts also occur in training" in answer.stderr
     [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
     found = json.loads(line)
     assert "".join(found["units"]) == found["text"]
@@ -203,7 +160,7 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
 
 
 def write_table(name: str, header: str, count: int = 60) -> Path:
-    """Notes with a longer remark, and two columns that could be the label."""
+    """Write texts with a longer remark, and two columns that could be the label."""
     rows = [
         f"我{'不' * (n % 2)}喜欢第{n}条街,街道的备注比街道长第{n}条,{n % 2},{'东' if n % 3 else '西'}"
         for n in range(count)
@@ -215,8 +172,6 @@ def write_table(name: str, header: str, count: int = 60) -> Path:
 def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) -> None:
     data = write_table("likes.csv", "原话,备注,答,方位")
     quick = ("--model", sample_run.model, "--epochs", "1", "--hidden", "5", "--inputs", "elmo")
-    refused = elmo_zh("task", "fit", "classify", data, "--output", "t", *quick)
-    assert "cannot tell which of these holds the label: 答 (0, 1); 方位 (东, 西)." in refused.stderr
     columns = ("--field", "原话", "--label-column", "答")
     succeed("task", "fit", "classify", data, *columns, "--output", "t", *quick)
     assert json.loads(Path("t", "task.json").read_text(encoding="utf-8"))["training"]["columns"] == ["原话", "答"]
@@ -229,13 +184,10 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     told = elmo_zh("task", "score", bare, "--task", "t").only_error()
     assert told.endswith("To label texts, use: elmo-zh task predict")
     told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
-    assert told.endswith("labels.xlsx: the suffix does not name a known format. Use one of: .jsonl, .tsv, .csv, .conll")
-    assert elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.conll").status == 2
-    told = elmo_zh("task", "predict", bare, "--task", bare).only_error()
-    assert told == "bare.csv has no trained task (task.json is missing). Train one with: elmo-zh task fit"
-    told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位")
-    assert told.status == 1
-    assert "most labels are new to the task: 东, 西. The task knows 0, 1." in told.stderr
+    assert "labels.xlsx: the suffix does not name a known format" in told
+    assert elmo_zh("task", "predict", bare, "--task", bare).only_error().startswith("bare.csv has no trained task")
+    told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位").only_error()
+    assert "most labels are new to the task: 东, 西" in told
 
     def texts(path: Path, *options: str) -> list[str]:
         answer = elmo_zh("task", "predict", path, "--task", "t", *options)
@@ -247,7 +199,5 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert texts(moved, "--text-column", "备注")[1] == "街道的备注比街道长第1条"
     lines = written(Path(), "moved.jsonl", '{"备注": "比原话长的备注", "原话": "我喜欢"}\n' * 2)
     assert texts(lines) == ["我喜欢"] * 2
-    both = elmo_zh("task", "predict", moved, "--task", "t", "--field", "原话", "--text-column", "备注")
-    assert "--text-column and --field mean the same thing. Give only one of them." in " ".join(both.stderr.split())
     # A file without these names is read by its own.
     assert texts(write_table("other.csv", "text,备注,答,方位", 3))[1] == "我不喜欢第1条街"
