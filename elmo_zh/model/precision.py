@@ -27,10 +27,6 @@ class Precision:
         kind = weight.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
-    def runs_on(self, device: torch.device) -> bool:
-        """Return whether a device supports this precision."""
-        return not self.is_quantised or device.type == "cpu"
-
 
 FLOAT32 = Precision(name="float32", dtype=torch.float32)
 BFLOAT16 = Precision(name="bfloat16", dtype=torch.bfloat16)
