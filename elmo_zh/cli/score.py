@@ -150,10 +150,11 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         for kind, group in groups.items()
     ]
     header = ["kind", "pairs", "by probability", "by perplexity", "by SLLN-LP"]
-    summary = f"The first sentence is more probable in {totals['right']:,} of {counted(len(scores), 'pair')}"
-    if scores:
-        right, by_perplexity, by_slln_lp = (f"{total / len(scores):.1%}" for total in totals.values())
-        summary = f"{summary}: {right} ({by_perplexity} by perplexity, {by_slln_lp} by SLLN-LP)"
+    right, by_perplexity, by_slln_lp = (f"{total / max(1, len(scores)):.1%}" for total in totals.values())
+    summary = (
+        f"The first sentence is more probable in {totals['right']:,} of {counted(len(scores), 'pair')}: {right}"
+        f" ({by_perplexity} by perplexity, {by_slln_lp} by SLLN-LP)"
+    )
     common.finish(
         {"pairs": len(scores), **totals, "groups": groups, "output": str(output) if output else None},
         *(aligned(rows, header=header) if len(rows) > 1 else ()),

@@ -141,7 +141,8 @@ def _check_tables(bundle: Bundle) -> Check:
         file = ForeignFile.open(layout.vocab_embedding)
         if not np.array_equal(file.read_array("embedding", ours.shape), ours):
             problems.append("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
-    rows = f"{len(vocabulary):,} vocabulary entries; their digest is the one recorded at export"
+    number = len(vocabulary)
+    rows = f"{number:,} vocabulary entries; their digest is the one recorded at export"
     return Check(name=name, passed=not problems, found="; ".join(problems) or rows)
 
 
