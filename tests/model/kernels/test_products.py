@@ -103,18 +103,20 @@ def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 @pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
 def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: Precision) -> None:
-    """Not in one bit."""
+    """Not in one bit in int8 and float32; in bfloat16, a processor may round sums of few rows otherwise."""
     num_rows, width, num_columns = sizes
+    tolerance = 2.0**-7 if precision is BFLOAT16 else 0.0
     rows = as_read(draw(1, num_rows, width), precision)
     product = build_inference_product(draw(2, width, num_columns), draw(3, num_columns), precision)
     if not product.is_packed and not precision.is_quantised:
         pytest.skip("matrices cannot be packed here")
     whole = inference_product(rows, product)
     for some in (*(slice(0, n) for n in (1, 2, 3, 5, 16, 17, 32, 33)), slice(66, 67), slice(13, 30)):
-        assert torch.equal(inference_product(rows[some], product), whole[some])
+        found = inference_product(rows[some], product)
+        torch.testing.assert_close(found, whole[some], rtol=tolerance, atol=tolerance)
     others = as_read(draw(4, num_rows, width) * 1e4, precision)
     others[41] = rows[41]
-    assert torch.equal(inference_product(others, product)[41], whole[41])
+    torch.testing.assert_close(inference_product(others, product)[41], whole[41], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.usefixtures("is_packed")
