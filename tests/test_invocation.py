@@ -24,7 +24,7 @@ def test_in_the_folder_of_the_project() -> None:
     )
     assert train_option("--bad-bytes", "replace") == "--bad-bytes replace, or ARGS='--bad-bytes replace' for make train"
     assert train_option("--force") == "--force, or ARGS=--force for make train"
-    assert elmo_zh("runs").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
+    assert elmo_zh("info").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
 
 
 @pytest.mark.usefixtures("empty_folder")

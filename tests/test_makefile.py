@@ -142,12 +142,12 @@ def test_what_is_installed(machine: Machine) -> None:
     machine.make("test", "EXTRAS=parquet,opencc")
     machine.make("train")
     assert [line.partition("-e ")[2] for line in machine.pip_lines()] == [
-        ".[corpus,explore,tasks] -e data/starter",
-        ".[corpus,explore,parquet,rjieba,tasks] -e data/starter",
-        ".[corpus,dask,explore,opencc,parquet,rjieba,sklearn,test] -e data/starter",
+        ".[corpus,explore,tasks,train,words] -e data/starter",
+        ".[corpus,explore,parquet,rjieba,tasks,train,words] -e data/starter",
+        ".[corpus,dask,explore,opencc,parquet,rjieba,tasks,test,train,words] -e data/starter",
     ]
     assert all(line.startswith("-c constraints.txt") for line in machine.pip_lines())
-    assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket (EXTRAS). There are: corpus ")
+    assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket (EXTRAS). There are: ")
 
 
 def test_the_cpu_build(machine: Machine) -> None:
@@ -155,10 +155,10 @@ def test_the_cpu_build(machine: Machine) -> None:
     assert "about 0.4 GB to download, 2.0 GB on disk" in told
     assert machine.pip_lines() == [
         f"--no-deps --index-url https://download.pytorch.org/whl/cpu torch=={TORCH}+cpu",
-        "-c constraints.txt -e .[corpus,explore,tasks] -e data/starter",
+        "-c constraints.txt -e .[corpus,explore,tasks,train,words] -e data/starter",
     ]
     machine.make("train", "EXTRAS=parquet")
-    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet,tasks] -e data/starter"]
+    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet,tasks,train,words] -e data/starter"]
     machine.make("clean")
     machine.make("train")
     told = machine.refusal("train", "TORCH=cpu")

@@ -20,6 +20,10 @@ from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
+# The values that training and export need from every state.
+_NEEDED = (
+    "step", "tokens", "interrupted", "model", "streams", "num_rollbacks", "learning_rate_scale", "elapsed_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +129,10 @@ class CheckpointFolder:
             raise RunError(
                 f"{path} has format {state.get('format')}; expected {CHECKPOINT_FORMAT}. Update elmo-zh, or start again"
                 " with --force."
+            )
+        if missing := [name for name in _NEEDED if name not in state]:
+            raise RunError(
+                f"{path} is damaged: {missing[0]} is missing. Remove its folder to use the previous checkpoint."
             )
         return state
 

@@ -8,8 +8,7 @@ from drawn_bundles import install_model
 
 from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle, starter_advice
 from elmo_zh.config import Config
-from elmo_zh.contexts.index_files import IndexLayout
-from elmo_zh.tasks.task_description import TaskLayout
+from elmo_zh.run.mark import write_mark
 
 TRAIN = "elmo-zh pipeline my-texts/ --run runs/my-texts"
 
@@ -42,14 +41,11 @@ def test_a_file_of_a_bundle() -> None:
 
 
 def test_another_folder_of_elmo_zh() -> None:
-    for file, what, reader in (
-        (TaskLayout(Path("a")).description, "a trained task", "task predict FILE --task a"),
-        (IndexLayout(Path("b")).info, "an index", "senses WORD --index b"),
-    ):
-        file.parent.mkdir()
-        file.touch()
-        told = explain_no_bundle(file.parent)
-        assert told == f"{file.parent} is {what}, not a model bundle. Use it with: elmo-zh {reader}"
+    for folder, what, kind in (("a", "a trained task", "task"), ("b", "an index", "index")):
+        Path(folder).mkdir()
+        write_mark(Path(folder), kind, 1, {})
+        told = explain_no_bundle(Path(folder))
+        assert told == f"{folder} is {what}, not a model bundle. Show it with: elmo-zh info {folder}"
 
 
 @pytest.mark.parametrize("path", ["runs/lwa/model", "runs/lwa", "lawn", "/elsewhere/law/model"])
