@@ -158,7 +158,9 @@ def test_the_cpu_build(machine: Machine) -> None:
         "-c constraints.txt -e .[corpus,explore,tasks,train,words] -e data/starter",
     ]
     machine.make("train", "EXTRAS=parquet")
-    assert machine.pip_lines()[2:] == ["-c constraints.txt -e .[corpus,explore,parquet,tasks,train,words] -e data/starter"]
+    assert machine.pip_lines()[2:] == [
+        "-c constraints.txt -e .[corpus,explore,parquet,tasks,train,words] -e data/starter"
+    ]
     machine.make("clean")
     machine.make("train")
     told = machine.refusal("train", "TORCH=cpu")
