@@ -97,5 +97,5 @@ def test_kernels_are_not_kept_for_every_shape_and_torchs_compiler_not_waited_for
     sample_run: SampleRun, source: Path, tmp_path: Path
 ) -> None:
     """Importing the compiler takes more than a second, half of what one sentence from the command line takes."""
-    arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--quiet")
+    arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--quiet", "--precision", "bfloat16")
     assert run_python("-c", MOST_KERNELS, *arguments, cwd=tmp_path).stdout == "True False\n64 64\n"

@@ -26,7 +26,8 @@ from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.embedder import EmbeddedSentence
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.errors import BundleError
-from elmo_zh.model.sentence_reader import PackedSentences
+from elmo_zh.reader import bilm
+from elmo_zh.reader.batches import BothWays, pack_both_ways
 from elmo_zh.text import windows
 
 WORDS = ("我", "吃", "苹", "果", "。", "😀", "𠮷")
@@ -71,14 +72,12 @@ def one_by_one(embedder: ElmoEmbedder, lines: Sequence[str] = LINES) -> list[NDA
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The numbers of tokens of the sentences of every batch that is computed."""
     found: list[list[int]] = []
-    pack = PackedSentences.pack.__func__  # type: ignore[attr-defined]
 
-    def note(cls: type[PackedSentences], sentences: Sequence[NDArray[np.int64]]) -> PackedSentences:
+    def note(sentences: Sequence[NDArray[np.int64]]) -> BothWays:
         found.append([len(sentence) - 2 for sentence in sentences])
-        packed: PackedSentences = pack(cls, sentences)
-        return packed
+        return pack_both_ways(sentences)
 
-    monkeypatch.setattr(PackedSentences, "pack", classmethod(note))
+    monkeypatch.setattr(bilm, "pack_both_ways", note)
     return found
 
 
