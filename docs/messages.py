@@ -49,7 +49,7 @@ PATTERNS = (
 FILES = ("training/model_card.py", "explore/page.py", "spacy.py", "sklearn.py")
 # Variables and arguments whose texts are shown alone, however short: headings, marks, units of progress.
 WORDS = (
-    *("header", "marks", "unit", "KINDS"),
+    *("header", "marks", "unit", "KINDS", "SECTIONS", "_CORPUS", "xlabel", "ylabel"),
     *("_BASELINES", "MAJORITY", "_LEFT", "_RESULTS"),
 )
 # Words that no text of the code is: types of click, parts of labelled data, reasons of the system, and the names of
