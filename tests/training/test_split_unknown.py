@@ -55,7 +55,7 @@ def test_text_is_split_alike_in_training_and_in_use(sample_run: SampleRun, tmp_p
     sentence = "今天天气很好，我们去公园散步。"
     assert embedder.tokens(sentence) == split(" ".join(ElmoEmbedder.load(sample_run.model).tokens(sentence)))
     assert elmo_zh("info", run / "model", "--check").status == 0
-    assert "600 rows; words outside it are split" in elmo_zh("info", run / "model").stdout
+    assert elmo_zh("info", run / "model", "--json").result()["text"]["split_unknown"] is True
     evaluated = ("evaluate", run / "segmented" / "heldout-00000.txt", "--segmented", "--model", run / "model", "--json")
     figures = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     in_training = [each["heldout_bits_per_character"] for each in figures if each.get("heldout_set") == "full"][-1]

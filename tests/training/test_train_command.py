@@ -201,6 +201,7 @@ def test_checkpoints_of_diverged_weights_are_never_the_best(tmp_path: Path) -> N
     for step, perplexity in ((7, math.nan), (11, 23.0), (13, math.nan)):
         (tmp_path / f"step-{step:08d}").mkdir()
         state = {
+            **dict.fromkeys(checkpoint._NEEDED),
             "format": checkpoint.CHECKPOINT_FORMAT,
             "heldout_sample": {"perplexity": perplexity, "num_predictions": 5},
         }
