@@ -14,9 +14,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.shape import CharacterShape
-
-Floats = NDArray[np.float32]
 
 # Words computed together: bounds the memory, and short words together need few places.
 _CHUNK_WORDS = 256

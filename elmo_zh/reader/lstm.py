@@ -65,7 +65,7 @@ def run_layer(
     outputs = np.empty_like(inputs)
     last_output, cell = state.output.copy(), state.cell.copy()
     before, first, block_start, block_stop = state.output, 0, 0, 0
-    from_inputs = from_output = np.empty((0, 4 * D), np.float32)
+    from_inputs = np.empty((0, 4 * D), np.float32)
     from_output, product = np.empty((B, 4 * D), np.float32), np.empty((B, D), np.float32)
     for step, n in enumerate(counts):
         if first + n > block_stop:

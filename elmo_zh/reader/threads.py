@@ -1,6 +1,7 @@
 """Run NumPy work in several threads, each with products on its own core."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from typing import TypeVar
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
+
+# The limit of BLAS is one for the process. If two threads set and restored it crosswise, it would stay at 1 for good.
+_turn = threading.Lock()
 
 
 def num_threads() -> int:
@@ -28,9 +32,10 @@ def _controller() -> ThreadpoolController:
 def threads(count: int) -> Iterator[Callable[[list[Callable[[], Result]]], list[Result]]]:
     """Yield a function that runs tasks in up to `count` threads and returns their results in order.
 
-    Each product runs on one thread, whatever the number of threads, so that results do not depend on it.
+    Each product runs on one thread, whatever the number of threads, so that results do not depend on it. Callers in
+    several threads take turns.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    with _turn, _controller().limit(limits=1, user_api="blas"):
         if count == 1:
             yield lambda tasks: [task() for task in tasks]
         else:
