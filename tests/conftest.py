@@ -139,12 +139,6 @@ def _the_disk_is_not_waited_for() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def empty_folder(tmp_path: Path) -> Path:
-    """The current folder, for tests whose commands write to it."""
-    return tmp_path
-
-
 @pytest.fixture(scope="session")
 def sample_run(tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
     """The pipeline, run once by typing it, in a folder whose name needs care."""

@@ -178,9 +178,7 @@ def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path
         segment("今天 A")
 
 
-def test_a_model_of_another_package_has_a_name(
-    plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_folder: None
-) -> None:
+def test_a_model_of_another_package_has_a_name(plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="character"))
     Path("a.txt").write_text("我们\n", encoding="utf-8")
     for arguments in (("--model", "toy"), ()):

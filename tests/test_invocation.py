@@ -9,7 +9,7 @@ from elmo_zh.invocation import train_command, train_option
 
 
 @pytest.fixture
-def project(empty_folder: Path) -> None:
+def project(tmp_path: Path) -> None:
     """Make the current folder look like that of the project."""
     Path("make").mkdir()
     for name in ("Makefile", "make/train.sh"):
@@ -27,7 +27,6 @@ def test_in_the_folder_of_the_project() -> None:
     assert elmo_zh("info").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
 
 
-@pytest.mark.usefixtures("empty_folder")
 def test_elsewhere() -> None:
     assert train_command("a b/", "--set", "c=2") == "elmo-zh pipeline 'a b/' --run 'runs/a b' --set c=2"
     assert train_command("a/", "--run", "r") == "elmo-zh pipeline a/ --run r"

@@ -15,8 +15,6 @@ from elmo_zh.errors import BundleError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import format_date
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.fixture
 def model(sample_run: SampleRun, tmp_path: Path) -> Path:

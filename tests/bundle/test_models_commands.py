@@ -7,14 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, changed_json, elmo_zh, succeed
 from drawn_bundles import CHARACTERS, TOKENS, write_model
 
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.model.bilm import BiLM
-
-pytestmark = pytest.mark.usefixtures("empty_folder")
 
 KEYS = [
     *("kind", "path", "digest", "mode", "origin", "sizes", "characters", "parameters", "softmax", "tied_softmax"),

@@ -15,8 +15,6 @@ from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
 from elmo_zh.config import Config
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 # These overwrite nothing.
 READERS = ("plan", "info", "evaluate", "substitutes", "neighbours", "task score")
 SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]

@@ -14,8 +14,6 @@ from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.stage_table import ENCODE, SEGMENT, VOCAB, Stage
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 TARGETS = "train|set-up|help|test|bench|docs|interop|transcripts"
 RANDOM = replace(Config(), word2vec=Word2vecConfig(enabled=False))
 KEEPS_WORDS = replace(Config(), vocab=VocabConfig(init="runs/my news/model"))

@@ -18,7 +18,6 @@ def test_what_is_escaped() -> None:
     )
 
 
-@pytest.mark.usefixtures("empty_folder")
 def test_two_lines_of_one_name() -> None:
     Path("a\nb.txt").write_text("今天下雨。\n", encoding="utf-8")
     answer = succeed("segment", "a\nb.txt", "--run", "run\nn", "--set", "text.segmenter=character")
@@ -29,11 +28,11 @@ def test_two_lines_of_one_name() -> None:
     ("arguments", "status"),
     [("--run run 2>&-", 0), ("nothing.txt --run run 2>&-", 1), ("--run run 2>/dev/full", 1)],
 )
-def test_messages_that_cannot_be_written(empty_folder: Path, arguments: str, status: int) -> None:
+def test_messages_that_cannot_be_written(tmp_path: Path, arguments: str, status: int) -> None:
     """A closed stream hides messages; a full disk is an error there as anywhere."""
     Path("a.txt").write_text("今天下雨。\n" * 7, encoding="utf-8")
     command = f"{sys.executable} -m elmo_zh segment a.txt --json --set text.segmenter=character {arguments}"
-    done = subprocess.run(command, shell=True, cwd=empty_folder, stdout=subprocess.PIPE, encoding="utf-8")
+    done = subprocess.run(command, shell=True, cwd=tmp_path, stdout=subprocess.PIPE, encoding="utf-8")
     assert done.returncode == status
     assert done.stdout.startswith('{"') == (status == 0)
 

@@ -12,12 +12,10 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.formats import OutputForm, require_matching_suffix
 from elmo_zh.errors import CorpusError, OutputError
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.fixture
-def text(empty_folder: Path) -> Path:
-    path = empty_folder / "a.txt"
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "a.txt"
     path.write_text("今天天气很好。\n" * 30, encoding="utf-8")
     return path
 

@@ -11,7 +11,7 @@ from contract.command_line import SampleRun, changed_json, contents, elmo_zh, su
 from elmo_zh.run import files
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
+pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 CHINESE = "今天没有下雨。\n"
 
@@ -28,16 +28,16 @@ def segment_error(*corpus: str | Path) -> str:
 # The corpus
 
 
-def test_a_path_that_does_not_exist(sample_run: SampleRun, empty_folder: Path) -> None:
-    expected = f"does not exist. Check the path; it is relative to the current folder {empty_folder}."
+def test_a_path_that_does_not_exist(sample_run: SampleRun, tmp_path: Path) -> None:
+    expected = f"does not exist. Check the path; it is relative to the current folder {tmp_path}."
     assert elmo_zh("plan", "/no/such.txt").only_error().startswith("/no/such.txt does not exist. Check the path.")
     assert segment_error("no/*.txt").startswith(f"no/*.txt {expected}")
     for command in ("embed", "evaluate"):
         assert elmo_zh(command, "nowhere", "--model", sample_run.model).only_error().startswith(f"nowhere {expected}")
 
 
-def test_a_folder_without_text(empty_folder: Path) -> None:
-    folder = empty_folder / "pictures"
+def test_a_folder_without_text(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
     (folder / "deeper").mkdir(parents=True)
     (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
@@ -225,8 +225,8 @@ def test_a_run_in_use(run: Path) -> None:
 
 
 @pytest.fixture
-def model(sample_run: SampleRun, empty_folder: Path) -> Path:
-    return Path(shutil.copytree(sample_run.model, empty_folder / "model"))
+def model(sample_run: SampleRun, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sample_run.model, tmp_path / "model"))
 
 
 def bundle_error(model: Path, sample: SampleRun) -> str:

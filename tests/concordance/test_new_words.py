@@ -50,7 +50,7 @@ def test_memory_is_bounded_by_dropping_rare_strings(monkeypatch: pytest.MonkeyPa
     assert counts["质量发展"] == 3
 
 
-def test_the_list_of_words_is_a_user_dictionary(empty_folder: Path, sample_run: SampleRun) -> None:
+def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: SampleRun) -> None:
     """Its words become tokens in every command that takes one, and are candidates no more."""
     text = [f"{left}负载均衡{right}。" for left, right in zip("天地玄黄宇宙", "日月盈昃辰宿", strict=True)]
     Path("a.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -76,13 +76,13 @@ def test_the_list_of_words_is_a_user_dictionary(empty_folder: Path, sample_run: 
     assert message == "a.index/user_dictionary.txt is damaged. Rebuild the index."
 
 
-def test_a_user_dictionary_without_effect_is_refused(empty_folder: Path, sample_run: SampleRun) -> None:
+def test_a_user_dictionary_without_effect_is_refused(tmp_path: Path, sample_run: SampleRun) -> None:
     Path("own.txt").write_text("负载均衡\n", encoding="utf-8")
     own = "--user-dictionary", "own.txt"
     segmented = elmo_zh("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, *own)
     assert "Leave out --user-dictionary or --segmented" in segmented.stderr
     of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
     assert "Leave out --user-dictionary" in of_index.stderr
-    embedder = ElmoEmbedder.load(model_of_words(empty_folder / "model"), "cpu", user_dictionary=Path("own.txt"))
+    embedder = ElmoEmbedder.load(model_of_words(tmp_path / "model"), "cpu", user_dictionary=Path("own.txt"))
     with pytest.raises(BundleError, match="segmenter whitespace does not support user dictionaries"):
         embedder.tokens("今天")

@@ -26,8 +26,6 @@ from elmo_zh.contexts.drift_tables import moved_lines
 from elmo_zh.contexts.periods import periods_of
 from elmo_zh.errors import ElmoZhError
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 Indexes = tuple[ContextIndex, ContextIndex]
 
 

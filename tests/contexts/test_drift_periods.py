@@ -17,8 +17,6 @@ from elmo_zh.explore.colourings import colour_points
 from elmo_zh.explore.points import choose_points
 from elmo_zh.run.reporter import SilentReporter
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 EVERYDAY, DEAR = ("吃", "我们", "今天", "和", "很"), ("贵", "。", "手机", "，")
 YEARS = ("9", "10", "2020")
 

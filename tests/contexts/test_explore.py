@@ -31,7 +31,6 @@ from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")
-pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_an_index_that_cannot_be_written_to(
     assert not (folder_of_index / "pages").exists()
 
 
-def test_the_server_ends_at_once_though_a_client_is_slow(empty_folder: Path, model: Path) -> None:
+def test_the_server_ends_at_once_though_a_client_is_slow(tmp_path: Path, model: Path) -> None:
     index = indexed(ElmoEmbedder.load(model, "cpu"), [write_text(Path("a.txt"), LINES)], Path("a.index"), min_count=1)
     typed = f"explore {index.path} --word 苹果 --port 0 --no-browser"
     command = [sys.executable, "-m", "elmo_zh", *typed.split()]
@@ -95,8 +95,8 @@ def test_the_server_ends_at_once_though_a_client_is_slow(empty_folder: Path, mod
     assert b"Traceback" not in errors
 
 
-def test_commands_find_the_index_that_explore_has_made(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of_words(empty_folder / "mine")
+def test_commands_find_the_index_that_explore_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of_words(tmp_path / "mine")
     text = write_text(Path("a.txt"), LINES)
     place = Subject.find(model).index(ElmoEmbedder.load(model, "cpu").bundle.digest)
     assert elmo_zh("index", text, "--model", model, "--output", place).status == 0

@@ -27,7 +27,7 @@ FEW = ("--num-words", 2, "--max-per-word", 7)
 
 
 @pytest.fixture
-def latest(sample_run: SampleRun, empty_folder: Path) -> RunDir:
+def latest(sample_run: SampleRun, tmp_path: Path) -> RunDir:
     """runs/latest in the current folder, a copy of a finished run, with a copy of its corpus where it was."""
     shutil.copytree(sample_run.path, Path("runs", "mine"))
     Path("runs", "latest").symlink_to("mine")
@@ -116,9 +116,9 @@ def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyP
     assert 0 < sum(min(100, int(counts[word])) for word in index.words) <= 300
 
 
-def test_an_installed_model_and_the_sample(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_model_and_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert elmo_zh("explore").only_error().startswith("No model was found: runs/latest does not exist")
-    install_model(empty_folder, "starter", monkeypatch)
+    install_model(tmp_path, "starter", monkeypatch)
     told, _ = explored("--word", "我们")
     assert f"from the sample text {ROOT / 'elmo_zh' / 'sample'}." in told
     shutil.rmtree("runs")

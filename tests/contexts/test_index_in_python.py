@@ -16,7 +16,7 @@ from elmo_zh.contexts import DriftOptions, IndexOptions, SenseOptions
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = [
-    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.usefixtures("tmp_path"),
     pytest.mark.filterwarnings("ignore:.* are outside the model's vocabulary"),
 ]
 

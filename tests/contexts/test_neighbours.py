@@ -24,8 +24,6 @@ from elmo_zh.contexts.occurrences import (
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import display_width
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 def nearest(vectors: np.ndarray, norms: np.ndarray, query: np.ndarray, top: int) -> tuple[Numbers, Cosines]:
     [found] = nearest_of_each(vectors, norms, query[None], top)

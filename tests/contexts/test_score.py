@@ -13,8 +13,6 @@ from parity import numpy_oracle
 from elmo_zh import LineScorer
 from elmo_zh.config import TextConfig
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 LINES = ("我们 今天 吃 苹果 。", "", "苹果", "梨 今天", "我们 今天 吃 苹果 。", "今天 " * 29 + "。")
 
 

@@ -13,8 +13,6 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 PAIRS = (("我们 吃 苹果", "苹果 吃 我们", "order"), ("齉 很 贵", "很 齉 贵", "unknown"), ("都 贵", "都 贵", "order"))
 
 

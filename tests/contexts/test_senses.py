@@ -25,8 +25,6 @@ from elmo_zh.contexts.usages import (
 )
 from elmo_zh.errors import ElmoZhError
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 # 苹果 stands between two kinds of neighbours, and one line is repeated.
 LINES = (
     *(f"{'今天 ' * number}我们 吃 苹果 。" for number in range(6)),

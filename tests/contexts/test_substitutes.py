@@ -18,8 +18,6 @@ from elmo_zh.embed.substitutes import best_rows
 from elmo_zh.reader.composition import Composition
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 SENTENCES = (["我们", "今天", "吃", "苹果", "。"], ["苹果"], ["梨", "今天"], ["今天"] * 11)
 SENTENCE = "我昨天买了一个苹果"
 

@@ -21,8 +21,6 @@ from contract.command_line import (
 
 from elmo_zh.config import Config, load_config
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 BUNDLE_FILES = (
     *("options.json", "weights.hdf5", "vocab.data", "vocab_embedding.hdf5", "word2vec.hdf5", "character_counts.tsv"),
     *("golden.hdf5", "bundle.json", "history.json", "model_card.md"),

@@ -25,7 +25,7 @@ from contract.dumps import assert_all_close, embed, read_dump
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import run_bilm
 
-pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
+pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 # Distinct primes; a word is read up to eleven bytes, so that its fourth Chinese character is cut.
 SLOTS, DIMENSION, NUM_HIGHWAYS = 13, 5, 2

@@ -19,8 +19,6 @@ from contract.command_line import (
     remove_training,
 )
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 # Records, metrics and what is made of them hold times.
 WITH_TIMES = re.compile(
     r"(stages|checkpoints/step-\d+)/\w+\.json|metrics\.jsonl|training\.png|model/(model_card\.md|history\.json)"
@@ -69,10 +67,10 @@ def test_stage_commands_answer_with_one_json_object(stage_by_stage: tuple[Path, 
     assert sorted(path.name for path in run.parent.iterdir()) == ["elsewhere", "run"]
 
 
-def test_a_run_elsewhere_is_not_the_latest(sample_run: SampleRun, empty_folder: Path) -> None:
-    (empty_folder / "runs" / "latest").unlink(missing_ok=True)
+def test_a_run_elsewhere_is_not_the_latest(sample_run: SampleRun, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "latest").unlink(missing_ok=True)
     assert elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).status == 0
-    assert not (empty_folder / "runs" / "latest").exists()
+    assert not (tmp_path / "runs" / "latest").exists()
 
 
 def test_a_run_can_be_moved_and_its_corpus_too(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
@@ -98,8 +96,8 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
 
 
-def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, empty_folder: Path) -> None:
-    latest = empty_folder / "runs" / "latest"
+def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
+    latest = tmp_path / "runs" / "latest"
     latest.mkdir()
     (latest / "mine").touch()
     assert elmo_zh("pipeline", sample_run.corpus, "--run", run).status == 0

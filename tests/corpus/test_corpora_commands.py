@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from contract.command_line import Answer, elmo_zh, record_of, settings, succeed
 
 from elmo_zh.config import TextConfig
 from elmo_zh.text.normalise import build_normaliser
-
-pytestmark = pytest.mark.usefixtures("empty_folder")
 
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
 

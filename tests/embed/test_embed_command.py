@@ -23,8 +23,6 @@ from contract.dumps import (
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.description import describe_model
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "file.txt", SEGMENTED_LINES)

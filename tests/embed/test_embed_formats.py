@@ -18,8 +18,6 @@ from elmo_zh.embed import dump
 from elmo_zh.embed.formats import hdf5_lines, parquet
 from elmo_zh.invocation import install_line
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 FORMATS = ("lines", "packed", "gzip", "lzf", "npy", "parquet")
 RARE = ("𠮷野家 的 😀👍🏽 饭", "𪚥", "é 苹果 🇨🇳")
 

@@ -14,8 +14,6 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.embed import dump
 from elmo_zh.text.sentences import split_sentences
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 PARAGRAPHS = (
     " 我喜欢吃苹果。春天来了！他说：“走吧。”",
     "",
@@ -26,8 +24,8 @@ PARAGRAPHS = (
 
 
 @pytest.fixture
-def hotel(empty_folder: Path) -> Path:
-    path = empty_folder / "hotel.csv"
+def hotel(tmp_path: Path) -> Path:
+    path = tmp_path / "hotel.csv"
     path.write_bytes('id,review\r\n1,"房间很干净，\n服务也好。"\r\n2,\r\n3\r\n4,太吵了\r\n'.encode("gb18030"))
     return path
 
@@ -85,8 +83,8 @@ def test_a_folder_is_read_without_outputs_and_without_what_is_no_text(sample_run
 
 
 @pytest.fixture
-def paragraphs(empty_folder: Path) -> Path:
-    return write_lines(empty_folder / "file.txt", PARAGRAPHS)
+def paragraphs(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "file.txt", PARAGRAPHS)
 
 
 def read_lines_of_sentences(form: str, path: Path) -> list[int]:

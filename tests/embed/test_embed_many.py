@@ -10,12 +10,10 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import embed, read_dump, write_lines
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.fixture
-def texts(empty_folder: Path) -> Path:
-    folder = empty_folder / "texts"
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
     (folder / "sub").mkdir(parents=True)
     write_lines(folder / "a.txt", ["我 吃 苹果", "", "好"])
     write_lines(folder / "sub" / "a.txt", ["春天 的 花"])

@@ -14,8 +14,6 @@ from elmo_zh.embed import dump
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.text.alignment import TokenisedLine
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.fixture
 def unfinished(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -11,8 +11,6 @@ from contract.dumps import SEGMENTED_LINES, embed, write_lines
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 LINES = ("今天天气很好。我们去公园。", "", "𠮷野家 的\t饭", "　两边有空格 ", "今天天气很好。我们去公园。")
 PARQUET = ("--format", "parquet", "--layers", "1", "--dtype", "float16")
 

@@ -13,8 +13,6 @@ from parity.numpy_bilm import BilmState, run_bilm
 
 from elmo_zh import ElmoEmbedder
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.mark.parametrize("command", ["embed", "evaluate"])
 def test_a_model_trained_with_carried_state_is_warned_of_once(

@@ -13,8 +13,6 @@ from elmo_zh.info.runs import list_lines, list_runs
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import kind_of
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 def test_a_run_that_is_only_segmented() -> None:
     assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 from contract.command_line import SampleRun, contents_alone, elmo_zh
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 @pytest.mark.parametrize(
     ("stage", "change", "other", "told"),

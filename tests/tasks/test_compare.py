@@ -320,7 +320,6 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
         compare_task(own, embedder, tmp_path / "other")
 
 
-@pytest.mark.usefixtures("empty_folder")
 def test_the_next_command_reads_and_trains_as_the_comparison(
     sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from elmo_zh.errors import CorpusError
         (lambda n: "东" if n % 19 else "西", " is no better than always answering '东' ("),
     ],
 )
-@pytest.mark.usefixtures("empty_folder", "no_pictures")
+@pytest.mark.usefixtures("no_pictures")
 def test_a_network_that_learned_nothing_is_not_called_trained(
     sample_run: SampleRun, label_of: Callable[[int], str], doubt: str
 ) -> None:

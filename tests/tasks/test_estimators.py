@@ -17,8 +17,6 @@ from tasks.labelled import drawn_texts
 from elmo_zh import ElmoClassifier, ElmoTagger, TaskModel
 from elmo_zh.errors import OutputError
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 TEXTS = drawn_texts(90)
 LABELS = ["有" if "我" in text else "无" for text in TEXTS]
 NEW = ["他吃我。", "", "苹果来", "桃"]

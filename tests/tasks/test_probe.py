@@ -19,8 +19,6 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.probe import probe_tags
 from elmo_zh.tasks.probe_senses import MarkedWord, nearest_senses, read_senses
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 
 def test_the_accuracy_of_each_layer_is_that_of_scikit_learn(embedder: ElmoEmbedder) -> None:
     """Tags depend on the word, on the word before, and on chance."""

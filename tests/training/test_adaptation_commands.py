@@ -30,7 +30,7 @@ from elmo_zh import Word2Vec
 from elmo_zh.run.files import file_digest
 from elmo_zh.training import train_run
 
-pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
+pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 TRAINING = (
     "text.num_workers=1",

@@ -8,8 +8,6 @@ from contract.command_line import SampleRun, elmo_zh, metrics_lines
 from elmo_zh import ElmoEmbedder
 from elmo_zh.scoring import exact as scoring
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
-
 KEYS = [
     *("perplexity", "forward_perplexity", "backward_perplexity"),
     *("bits_per_character", "oov_rate", "num_predictions"),

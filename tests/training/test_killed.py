@@ -25,7 +25,7 @@ from contract.command_line import (
 from contract.warm_python import COMMAND, WarmPython
 from waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
+pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 NUM_KILLS = 20
 TIMES = ("tokens_per_second", "elapsed_seconds")

@@ -3,12 +3,9 @@
 import re
 from pathlib import Path
 
-import pytest
 from contract.command_line import SampleRun, elmo_zh, record_of, succeed
 
 HEADER = "---\nlanguage: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
-
-pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_the_card_of_the_sample_run(sample_run: SampleRun) -> None:

@@ -28,7 +28,7 @@ from training.ranks import KilledError, changed_loss, kill, not_a_number, once, 
 
 from elmo_zh.training import checkpoint, trainer
 
-pytestmark = pytest.mark.usefixtures("empty_folder", "no_training_picture")
+pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 
 def train(run: Path, *options: str) -> Answer:
