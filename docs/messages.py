@@ -79,6 +79,7 @@ TERMS = (
 ROWS = ("Frequency", "Collocate", "Keyword", "NewWord", "SegmentCounts")
 # So that the files change only with their texts.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
+KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3)}
 PROSE = re.compile(r"[A-Za-z]{2,}[,:]? (?:a )?[\"'(]?[A-Za-z]{2,}")
 
 
@@ -132,7 +133,7 @@ class Messages(ast.NodeVisitor):
     """Collects (line, message) from a module."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[int, str]] = []
+        self.found: list[tuple[int, str | tuple[str, str]]] = []
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Add an f-string, and look for messages in its gaps."""
@@ -167,7 +168,11 @@ class Messages(ast.NodeVisitor):
             self._add_words(*(each.value for each in node.keywords if not each.arg))
         if name == "counted" and isinstance(node.args[-1], ast.Constant | ast.JoinedStr):
             noun = template_of(node.args[-1])
-            self.found += [(node.lineno, f"{{number}} {noun}"), (node.lineno, f"{{number}} {noun}s")]
+            self.found.append((node.lineno, (f"{{number}} {noun}", f"{{number}} {noun}s")))
+        elif name in KEYWORDS:  # Babel finds these
+            for each in [*node.args, *node.keywords]:
+                if not isinstance(each, ast.Constant | ast.JoinedStr):
+                    self.visit(each)
         elif name not in PATTERNS and name != "refusal" and not name.startswith("check_"):
             self.generic_visit(node)
 
@@ -243,7 +248,7 @@ class Messages(ast.NodeVisitor):
             self.found.append((node.lineno, template.strip()))
 
 
-def messages_of(path: Path) -> list[tuple[int, str]]:
+def messages_of(path: Path) -> list[tuple[int, str | tuple[str, str]]]:
     """Return the messages of a module with their lines."""
     visitor, tree = Messages(), ast.parse(path.read_text(encoding="utf-8"))
     calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
@@ -253,13 +258,16 @@ def messages_of(path: Path) -> list[tuple[int, str]]:
     return visitor.found
 
 
-def messages_of_click() -> Iterator[str]:
+def messages_of_click() -> Iterator[str | tuple[str, str]]:
     """Yield the words that click itself prints."""
     folder = Path(inspect.getfile(click)).parent
     words = {"_": None, "ngettext": (1, 2)}
     for _, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords=words):
-        # Those with a number are translated when the line is finished.
-        yield message if isinstance(message, str) else message[1].replace("!r", "")
+        yield message
+
+
+def _forms(message: Any) -> tuple[str, ...]:
+    return (message,) if isinstance(message, str) else tuple(message)
 
 
 def catalogue() -> Catalog:
@@ -269,14 +277,20 @@ def catalogue() -> Catalog:
         name = str(path.relative_to(SOURCE))
         for _, message in messages_of(path):
             found.add(message, locations=[(name, 0)])
+    for name, _, message, _, _ in extract_from_dir(SOURCE, [("**.py", "python")], keywords=KEYWORDS):
+        found.add(message, locations=[(name, 0)])
     for message in TERMS:
         found.add(message, locations=[("terms", 0)])
     for message in messages_of_click():
         found.add(message, locations=[("click", 0)])
     known = read_po(BytesIO(PO.read_bytes()), locale="zh") if PO.exists() else Catalog()
+    # The Chinese of a counted noun, and of a text with braces, under the forms that old messages had.
+    old = {form: _forms(each.string)[0] for each in known if each.id for form in _forms(each.id)}
     for each in found:
-        if each.id and (translated := known.get(each.id)) is not None:
-            each.string = translated.string
+        forms = _forms(each.id)
+        same = (old.get(form) or old.get(escaped(form)) or old.get(form.replace("!r", "")) for form in forms)
+        if each.id and (string := next(filter(None, same), None)):
+            each.string = (string,) if len(forms) > 1 else string
         each.flags.discard("python-format")
     return found
 

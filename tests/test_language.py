@@ -10,7 +10,8 @@ import pytest
 from contract.command_line import run_python
 from test_pages import load_script
 
-from elmo_zh.language import DOMAIN, LOCALES, Translator, chosen_language, read_catalogue
+from elmo_zh.language import DOMAIN, LOCALES, chosen_language
+from elmo_zh.old_translation import Translator, read_catalogue
 from elmo_zh.run.reporter import display_width, wrapped
 
 CATALOGUE = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo"

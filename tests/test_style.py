@@ -5,7 +5,8 @@ import re
 
 from contract.command_line import ROOT
 
-from elmo_zh.language import DOMAIN, LOCALES, read_catalogue
+from elmo_zh.language import DOMAIN, LOCALES
+from elmo_zh.old_translation import read_catalogue
 
 HABITS = re.compile(
     r"(?:^|[.!?|] +)Of (?!course)|(?:^|[.!|] +)What [^.?|]+[.|]|\b(?:that|those) of\b|\b(?:is|are) (?:none|told)\b"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Protocol
 
-from elmo_zh.language import translate
+from elmo_zh.language import ngettext, translate
 
 # A line may break between any two Chinese characters, but not before these.
 _NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
@@ -103,9 +103,11 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} days"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 line, 2,000 lines."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Fill a number, with commas, into the message for it: `counted(n, "{number} line", "{number} lines")`."""
+    if not many:  # in messages that are translated when they are finished
+        return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+    return ngettext(one, many, number).format(number=f"{number:,}")
 
 
 def first_ten(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from elmo_zh.language import Translator
+from elmo_zh.old_translation import Translator
 from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import (
     can_write,
