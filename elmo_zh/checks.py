@@ -17,6 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.config.layers import NAMES as LAYER_NAMES
+from elmo_zh.config.layers import Layers
+
 T = TypeVar("T")
 # For each sentence, its spans of characters as (start, end).
 Spans = Sequence[Sequence[tuple[int, int]]]
@@ -85,19 +88,20 @@ def check_choice(
 
 
 def check_layers(
-    given: Any, num_layers: int, call: str, name: str = "layers", kind: type[Exception] = ValueError
-) -> tuple[int, ...]:
-    """Return layer numbers in ascending order; `given` is all, top, a number, a list or a comma-separated string."""
-    known = {str(number): number for number in range(num_layers)}
-    if isinstance(given, str):
-        words = {"all": list(known), "top": list(known)[-1:]}
-        parts = words.get(given, given.split(","))
-    else:
-        parts = list(given) if _is_list(given) else [given]
-    layers = {known.get(str(part).strip(), -1) for part in parts}
-    if not layers or -1 in layers:
-        raise refusal(kind, call, name, given, f"all, top, or numbers from 0 to {num_layers - 1}")
-    return tuple(sorted(layers))
+    value: object,
+    num_layers: int,
+    call: str,
+    name: str = "layers",
+    *,
+    among: Sequence[str] = LAYER_NAMES,
+    kind: type[Exception] = ValueError,
+) -> Layers:
+    """Return layers that a model has, given by one of the names in `among` or by numbers; raise `kind` otherwise."""
+    try:
+        return Layers(value).require(num_layers, *among)
+    except ValueError:
+        expected = f"{', '.join(among)}, or numbers from 0 to {num_layers - 1}, each once"
+        raise refusal(kind, call, name, value, expected) from None
 
 
 def check_instance(value: object, kind: type[T], call: str, name: str, expected: str) -> T:

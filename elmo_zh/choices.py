@@ -138,7 +138,6 @@ MODELS = Registry("model", "elmo_zh.models", {})
 
 # Choices without modules of their own; the comment after each names the module that implements them.
 HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
-LAYERS = ("all", "average", "top", "mix")  # embed/reduction; or the number of a layer
 POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction
 UNKNOWN_WAYS = ("auto", "unk", "backoff")  # embed/word_vectors
 RANKINGS = ("pattern", "slot")  # embed/substitutes

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.checks import check_choice, check_labels, check_strings, refusal
-from elmo_zh.choices import LAYERS, POOL_METHODS
+from elmo_zh.checks import check_choice, check_labels, check_layers, check_strings, refusal
+from elmo_zh.choices import POOL_METHODS
+from elmo_zh.config import Layers
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction
@@ -97,7 +98,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
-        n_features_out_: The length of each vector: 2P, or (L + 1) * 2P for all layers; set by `fit`.
+        n_features_out_: The length of each vector: 2P, or k * 2P for k layers; set by `fit`.
         layer_weights_: The learned factor of each layer, float32, shape (L + 1,); set by `fit` with `layers="mix"`.
     """
 
@@ -106,7 +107,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         model: str | Path = "runs/latest/model",
         *,
         pool: str = "mean",
-        layers: str | int = "average",
+        layers: str | int | Sequence[int] = "average",
         segmented: bool = False,
         precision: str = "float32",
         device: str = "auto",
@@ -117,9 +118,9 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             model: Folder of the bundle, or name of an installed model.
             pool: How the vectors of tokens become one: mean, max, or first-last (the forward LM's half at the last
                 token, the backward LM's half at the first).
-            layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all: the pooled
-                vectors of all layers one after the other, (L + 1) * 2P features; mix: their sum with the weights that
-                `fit` learns from labels, as in Peters et al. (2018), equation 1.
+            layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all, or a list of
+                numbers: the pooled vectors of these k layers one after the other, k * 2P features; mix: the sum of all
+                layers with the weights that `fit` learns from labels, as in Peters et al. (2018), equation 1.
             segmented: Tokens are split at U+0020 and looked up as they are; otherwise strings are normalised and
                 segmented as in the model's training.
             precision: Precision of the matrix products: float32, bfloat16 or int8.
@@ -156,7 +157,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             texts = list_strings(X, "fit")
             if not texts:
                 raise ValueError("layers='mix' learns the weights of the layers from texts and labels, found no text")
-            self.layer_weights_ = learn_layer_weights(self._pooled(texts, embedder, "all"), label_column(y))
+            self.layer_weights_ = learn_layer_weights(self._pooled(texts, embedder, Layers("all")), label_column(y))
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
@@ -166,8 +167,8 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             X: Strings in a list, an array with one axis, a column of a table or another iterable.
 
         Returns:
-            float32, shape (number of strings, 2P) or, for all layers, (number of strings, (L + 1) * 2P); zeros for a
-            string without tokens.
+            float32, shape (number of strings, 2P) or, for k layers, (number of strings, k * 2P); zeros for a string
+            without tokens.
 
         Raises:
             BundleError: If the folder is not a valid bundle, or not the model of `fit`.
@@ -183,12 +184,13 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         if self.layers == "mix":
             if not hasattr(self, "layer_weights_"):
                 raise NotFittedError("layers='mix' learns the weights of the layers: call fit(X, y) first")
-            return np.tensordot(self.layer_weights_, self._pooled(lines, embedder, "all"), axes=(0, 1))
-        return self._pooled(lines, embedder, str(self.layers)).reshape(len(lines), self._width(embedder))
+            return np.tensordot(self.layer_weights_, self._pooled(lines, embedder, Layers("all")), axes=(0, 1))
+        return self._pooled(lines, embedder, Layers(self.layers)).reshape(len(lines), self._width(embedder))
 
-    def _pooled(self, lines: Sequence[str], embedder: ElmoEmbedder, layers: str) -> NDArray[np.float32]:
-        """Return the pooled vectors of each string in one pass: (N, L + 1, 2P) for all layers, otherwise (N, 2P)."""
-        shape = (embedder.num_layers, embedder.dimension) if layers == "all" else (embedder.dimension,)
+    def _pooled(self, lines: Sequence[str], embedder: ElmoEmbedder, layers: Layers) -> NDArray[np.float32]:
+        """Return the pooled vectors of each string in one pass: (N, k, 2P) for k layers, (N, 2P) for one."""
+        stacked = layers.stacked(embedder.num_layers)
+        shape = (len(stacked), embedder.dimension) if stacked else (embedder.dimension,)
         vectors = np.empty((len(lines), *shape), np.float32)
         sentences = (split_tokens(line) for line in lines) if self.segmented else lines
         reduction = Reduction(layers=layers, pool=self.pool)
@@ -201,14 +203,14 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         return np.array([f"elmovectorizer{number}" for number in range(self._width(self._load()))], dtype=object)
 
     def _width(self, embedder: ElmoEmbedder) -> int:
-        return embedder.dimension * (embedder.num_layers if self.layers == "all" else 1)
+        return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
     def _load(self) -> ElmoEmbedder:
         return self._load_model(self.precision, getattr(self, "model_digest_", ""))
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
-        check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "ElmoVectorizer", "layers")
+        check_layers(self.layers, embedder.num_layers, "ElmoVectorizer")
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `transform` works without `fit` and always returns float32."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_choice
+from elmo_zh.checks import check_layers, refusal
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.spans import pool_spans
@@ -48,8 +48,10 @@ class ElmoComponent:
 
     def __init__(self, embedder: ElmoEmbedder, layer: str | int = "average") -> None:
         """Create the component; `create_component` describes the arguments and the errors."""
-        check_choice(layer, ("average", "top", *range(embedder.num_layers)), "ElmoComponent", "layer")
-        self.embedder, self.layer = embedder, str(layer)
+        self.layer = check_layers(layer, embedder.num_layers, "ElmoComponent", "layer", among=("average", "top"))
+        if self.layer.stacked(embedder.num_layers):
+            raise refusal(ValueError, "ElmoComponent", "layer", layer, "one layer, since a token has one vector")
+        self.embedder = embedder
         self._watch = UnknownWatch(embedder.bundle)
 
     def __call__(self, doc: Doc) -> Doc:

@@ -13,7 +13,7 @@ from messages import refusal_of
 import elmo_zh
 from elmo_zh import ContextIndex, Elmo, ElmoClassifier, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
 from elmo_zh.checks import check_layers, check_spans
-from elmo_zh.config import TextConfig
+from elmo_zh.config import Layers, TextConfig
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.sklearn import ElmoVectorizer
 
@@ -138,11 +138,12 @@ def test_spans_are_pairs_of_whole_numbers(wrong: Any) -> None:
 
 def test_layers_in_every_form() -> None:
     for given, expected in (
-        ("all", (0, 1, 2)), ("top", (2,)), ("2, 0,2", (0, 2)), (1, (1,)), ([2, 0], (0, 2)), (np.array([1]), (1,))
+        ("all", (0, 1, 2)), ("top", (2,)), ("2, 0", (2, 0)), (1, (1,)), ([2, 0], (2, 0)), (np.array([1]), (1,))
     ):  # fmt: skip
-        assert check_layers(given, 3, "build") == expected
-    for wrong in ("3", "", "1,,2", "-1", "mix", "²", None, 1.0):
-        refusal_of(ValueError, lambda wrong=wrong: check_layers(wrong, 3, "build"))
+        assert check_layers(given, 3, "build").numbers(3) == expected
+    assert (str(Layers((2, 0))), str(Layers(" 01"))) == ("2,0", "1")
+    for wrong in ("3", "", [], "1,,2", "1,1", "-1", "mix", "²", None, 1.0):
+        refusal_of(ValueError, lambda wrong=wrong: check_layers(wrong, 3, "build", among=("all", "top")))
 
 
 # Other containers than lists are taken.

@@ -196,14 +196,15 @@ def test_neither_order_nor_company_matter() -> None:
     np.testing.assert_allclose(alone, expected, rtol=0, atol=1e-6)
 
 
-def test_all_layers_in_one_pass() -> None:
-    vectorizer = ElmoVectorizer("model", layers="all")
+@pytest.mark.parametrize(("layers", "numbers"), [("all", [0, 1, 2]), ([2, 0], [2, 0])])
+def test_several_layers_in_one_pass(layers: Any, numbers: list[int]) -> None:
+    vectorizer = ElmoVectorizer("model", layers=layers)
     found = vectorizer.transform(LINES)
-    assert found.shape == (len(LINES), 3 * 2 * P)
-    for layer in range(3):
+    assert found.shape == (len(LINES), len(numbers) * 2 * P)
+    for place, layer in enumerate(numbers):
         alone = ElmoVectorizer("model", layers=layer).transform(LINES)
-        np.testing.assert_array_equal(found[:, layer * 2 * P : (layer + 1) * 2 * P], alone)
-    assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == 3 * 2 * P
+        np.testing.assert_array_equal(found[:, place * 2 * P : (place + 1) * 2 * P], alone)
+    assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == found.shape[1]
 
 
 @pytest.mark.parametrize("labels", [["a", "b", "a", "c", "a", "b", "c"], [0.5, 1.5, 2.5, -1.0, 0.5, 3.0, 0.0]])

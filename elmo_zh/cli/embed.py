@@ -80,7 +80,7 @@ class EmbedOptions:
 @input_options
 @shared_options("user_dictionary")
 @takes(EmbedOptions, "options")
-@setting_option("embed.layers", metavar="all|average|top|N|mix")
+@setting_option("embed.layers", metavar="all|average|top|mix|N,...")
 @setting_options("embed.pool", "embed.dtype", "embed.format", "embed.layout", "embed.compression")
 @setting_options("embed.precision", "embed.unknown")
 @shared_options("stateful", "device")

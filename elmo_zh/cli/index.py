@@ -80,12 +80,14 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
 
 def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: bool) -> "IndexSettings":
     from elmo_zh.checks import check_layers
-    from elmo_zh.contexts.index_settings import IndexSettings, load_word_list, word_former
+    from elmo_zh.contexts.index_settings import INDEXED, IndexSettings, load_word_list, word_former
     from elmo_zh.errors import ElmoZhError
 
-    layers = check_layers(options.layers, embedder.num_layers, "index", "--layers", ElmoZhError)
+    layers = check_layers(options.layers, embedder.num_layers, "index", "--layers", among=INDEXED, kind=ElmoZhError)
     words = load_word_list(options.words, word_former(embedder, segmented=segmented)) if options.words else None
-    return IndexSettings(layers=layers, words=words, segmented=segmented, options=options)
+    return IndexSettings(
+        layers=tuple(sorted(layers.numbers(embedder.num_layers))), words=words, segmented=segmented, options=options
+    )
 
 
 def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> None:

@@ -1,5 +1,6 @@
 """The settings of a run: names, defaults and checks."""
 
+from elmo_zh.config.layers import Layers
 from elmo_zh.config.load import (
     config_names,
     default_setting,
@@ -28,6 +29,7 @@ __all__ = [
     "CORPUS",
     "Config",
     "EmbedConfig",
+    "Layers",
     "ModelConfig",
     "TextConfig",
     "TrainConfig",

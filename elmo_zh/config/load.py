@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from elmo_zh.config.fields import field_docs
+from elmo_zh.config.layers import Layers
 from elmo_zh.config.schema import Config
 from elmo_zh.config.text_section import CORPUS, TextConfig
 from elmo_zh.errors import ConfigError, OptionError
@@ -121,8 +122,12 @@ def _checked_values(
             value = int(value)  # 3e6 is a natural way to write three million
         if wanted is tuple and _is_list_of_pairs(value):
             value = tuple(tuple(pair) for pair in value)
-        if wanted is str and type(value) is int:
-            value = str(value)  # embed.layers = 2
+        if wanted is Layers:
+            try:
+                value = Layers(value)
+            except ValueError as error:
+                problems.append(f"{source}: {name}.{key} = {value!r}; {error}.")
+                continue
         if type(value) is wanted and (wanted is not float or math.isfinite(value)):
             yield key, value
         else:

@@ -13,7 +13,6 @@ from elmo_zh.choices import (
     EMBED_PRECISIONS,
     HDF5_COMPRESSIONS,
     HDF5_LAYOUTS,
-    LAYERS,
     OUTPUT_FORMATS,
     POOL_METHODS,
     TRAIN_PRECISIONS,
@@ -21,6 +20,7 @@ from elmo_zh.choices import (
     VECTOR_DTYPES,
 )
 from elmo_zh.config.fields import at_least, choice, free, later, named_file, number, problems_of_fields, within
+from elmo_zh.config.layers import Layers
 from elmo_zh.config.text_section import TextConfig
 
 # Stands for a number that training chooses by the number of epochs.
@@ -231,8 +231,8 @@ class TrainConfig:
 class EmbedConfig:
     """Computing vectors from text."""
 
-    layers: str = "all"
-    """Layers to write: all, average (their mean), top (last), mix (learned weights) or a layer number (0, 1, ...)."""
+    layers: Layers = Layers("all")
+    """Layers to write: all, average (their mean), top (last), mix (learned weights) or numbers, such as 0 or 1,2."""
     dtype: str = choice("float32", VECTOR_DTYPES)
     """Numeric type of the vectors: float32 or float16 (half the size)."""
     pool: str = choice("none", ("none", *POOL_METHODS))
@@ -252,8 +252,6 @@ class EmbedConfig:
 
     def problems(self) -> Iterator[str]:
         """Yield one line for each value out of range."""
-        if self.layers not in LAYERS and not self.layers.isdecimal():
-            yield f"embed.layers = {self.layers!r} must be {', '.join(LAYERS)} or a layer number"
         yield from problems_of_fields(self, "embed")
 
 

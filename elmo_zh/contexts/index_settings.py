@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Number of similar words in a message, and the similarity that their spellings must have.
 _MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 _HASHED_AT_ONCE = 2**20
+# An index keeps whole layers, so their mean and their mix are not among its layers.
+INDEXED = ("all", "top")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +57,13 @@ class IndexSettings:
         for each in fields(options):
             if (least := each.metadata["least"]) is not None:
                 check_whole_number(getattr(options, each.name), "build", each.name, least, each.metadata["most"])
-        chosen = check_layers(layers, embedder.num_layers, "build")
-        return cls(layers=chosen, words=formed, segmented=segmented, options=options)
+        chosen = check_layers(layers, embedder.num_layers, "build", among=INDEXED)
+        return cls(
+            layers=tuple(sorted(chosen.numbers(embedder.num_layers))),
+            words=formed,
+            segmented=segmented,
+            options=options,
+        )
 
     def described(self) -> dict[str, Any]:
         """Return the settings as JSON values, with the number and digest of the words instead of a list."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.checks import check_choice
-from elmo_zh.choices import LAYERS
+from elmo_zh.checks import check_layers
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -44,7 +43,7 @@ class DumpSettings(Reduction):
 
     def check(self, embedder: ElmoEmbedder) -> None:
         """Raise OptionError or BundleError if settings contradict each other or the model."""
-        check_choice(self.layers, (*LAYERS, *range(embedder.num_layers)), "embed", "--layers", OptionError)
+        check_layers(self.layers, embedder.num_layers, "embed", "--layers", kind=OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
             raise OptionError(
                 "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights"
@@ -137,7 +136,7 @@ class DumpJob:
             attributes=self._attributes(),
             num_lines=counts.lines,
             num_tokens=counts.tokens,
-            num_layers=self.embedder.num_layers if settings.layers == "all" else None,
+            layers=settings.layers.stacked(self.embedder.num_layers),
             dimension=self.embedder.dimension,
             dtype=settings.dtype,
             is_pooled=settings.pool != "none",
@@ -160,7 +159,7 @@ class DumpJob:
             chosen["pool"] = settings.pool
         if settings.mix_weights is not None:
             chosen["mix_weights"] = np.array(settings.mix_weights)
-        return {**chosen, "layers": settings.layers, "dtype": settings.dtype, "segmenter": segmenter}
+        return {**chosen, "layers": str(settings.layers), "dtype": settings.dtype, "segmenter": segmenter}
 
     def _hint(self, counts: TokenCounts, unknown: Counter[str], reporter: Reporter) -> None:
         text, hints = self.text, self.hints or Hints(reporter)
@@ -181,7 +180,7 @@ class DumpJob:
         advice = "--layers average, --dtype float16, --pool mean"
         space = work.require_space(self.output, needed_bytes, is_exact=self.form.has_known_size, advice=advice)
         pool = "" if settings.pool == "none" else f", {settings.pool} of each {translate(unit)}"
-        layers = translate(settings.layers)
+        layers = translate(str(settings.layers))
         work.reporter.note(
             f"{self.text.name} contains {counted(counts.lines, unit)} and {counted(counts.tokens, 'token')};"
             f" the vectors take {format_bytes(contents.vector_bytes)} ({layers}, {settings.dtype}{pool}), {space}"
@@ -226,7 +225,7 @@ class LineVectors:
     settings: DumpSettings
 
     def __call__(self, lines: Sequence[Sequence[str]], files: Files) -> int:
-        """Write the vectors of lines, (L + 1, R, 2P) for all layers, otherwise (R, 2P); return the number of tokens."""
+        """Write the vectors of lines, (k, R, 2P) for k layers, (R, 2P) for one; return the number of tokens."""
         num_tokens = sum(map(len, lines))
         contents = replace(self.contents, num_lines=len(lines), num_tokens=num_tokens)
         vectors = np.empty(contents.shape, contents.dtype)

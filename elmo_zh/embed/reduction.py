@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_choice
 from elmo_zh.choices import POOL_METHODS
+from elmo_zh.config import Layers
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.files import read_json
 
@@ -18,23 +19,24 @@ from elmo_zh.run.files import read_json
 class Reduction:
     """The reduction of a line's activations: which layers to select or average, and how to pool tokens."""
 
-    layers: str  # all, average, top, mix or a number
+    layers: Layers
     pool: str = "none"  # none (one vector per token), or mean, max or first-last (one per line)
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce a line's activations (L + 1, n, 2P): one layer or a mix gives (n, 2P), and pooling drops axis n."""
+        """Reduce a line's activations (L + 1, n, 2P): one layer or a mix gives (n, 2P); pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 
     def _select(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self.layers == "all":
-            return activations
         if self.layers == "average":
             return np.asarray(activations.mean(axis=0))
         if self.layers == "mix":
             return np.tensordot(np.array(self.mix_weights, np.float32), activations, axes=1)
-        return np.asarray(activations[-1 if self.layers == "top" else int(self.layers)])
+        num_layers = len(activations)
+        if stacked := self.layers.stacked(num_layers):
+            return activations if self.layers == "all" else activations[list(stacked)]
+        return np.asarray(activations[self.layers.numbers(num_layers)[0]])
 
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:

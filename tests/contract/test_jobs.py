@@ -19,7 +19,7 @@ from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
 from messages import Heard, message_of
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.config import TextConfig, VocabConfig
+from elmo_zh.config import Layers, TextConfig, VocabConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob
@@ -88,7 +88,7 @@ def score(given: Given, output: Path, **options: Any) -> Job[Any]:
 
 
 def dump(given: Given, output: Path, **options: Any) -> Job[Any]:
-    settings = {"segmented": True, "layers": "all", "dtype": "float32"}
+    settings = {"segmented": True, "layers": Layers("all"), "dtype": "float32"}
     form = OutputForm(**{name: options.pop(name) for name in ("format", "layout") if name in options})
     settings |= options
     [text] = given.texts
@@ -193,8 +193,8 @@ JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
     "vectors": Vectors,
     "embed": dump,
     "embed packed, pooled": lambda given, output: dump(given, output, layout="packed", pool="mean"),
-    "embed npy, stateful": lambda given, output: dump(given, output, format="npy", stateful=True, layers="top"),
-    "embed word2vec": lambda given, output: dump(given, output, format="word2vec", layers="average"),
+    "embed npy, stateful": lambda given, output: dump(given, output, format="npy", stateful=True, layers=Layers("top")),
+    "embed word2vec": lambda given, output: dump(given, output, format="word2vec", layers=Layers("average")),
     "index": index,
     "task tag": lambda given, output: task(given, output, "tag"),
     "task fine-tuned": lambda given, output: task(given, output, "classify", 0.01),

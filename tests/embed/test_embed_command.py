@@ -93,7 +93,7 @@ def test_layers_and_dtype_can_be_settings(sample_run: SampleRun, embedder: ElmoE
 
 def test_layers_that_there_are_not(sample_run: SampleRun, source: Path) -> None:
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model, "--layers", "3").only_error(2)
-    assert told == "embed: --layers is '3'; expected all, average, top, mix, 0, 1 or 2"
+    assert told == "embed: --layers is '3'; expected all, average, top, mix, or numbers from 0 to 2, each once"
     assert os.listdir(source.parent) == ["file.txt"]  # noqa: PTH208
 
 

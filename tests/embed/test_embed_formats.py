@@ -73,7 +73,7 @@ def needs_pyarrow(form: str) -> None:
         pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
 
 
-@pytest.mark.parametrize("layers", ["all", "average"])
+@pytest.mark.parametrize("layers", ["all", "average", "2,0"])
 @pytest.mark.parametrize("pool", ["none", "mean"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_holds_the_same(
@@ -96,7 +96,7 @@ def test_every_format_holds_the_same(
     assert tokens == list(SEGMENTED_TOKENS)
     assert all(places is None for places in offsets)
     for found, activations in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        expected = activations if layers == "all" else activations.mean(axis=0)
+        expected = {"all": activations, "average": activations.mean(axis=0), "2,0": activations[[2, 0]]}[layers]
         if pool == "mean":
             expected = expected.mean(axis=-2) if expected.shape[-2] else np.zeros((*expected.shape[:-2], WIDTH))
         np.testing.assert_allclose(np.reshape(found, expected.shape), expected, rtol=0, atol=2e-6)

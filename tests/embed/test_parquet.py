@@ -60,15 +60,16 @@ def test_a_row_for_each_token(sample_run: SampleRun, tmp_path: Path, how: tuple[
     assert list(rows) == []
 
 
-def test_all_layers_of_each_token(sample_run: SampleRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("layers", "numbers"), [("all", [0, 1, 2]), ("2,1", [2, 1])])
+def test_layers_of_each_token(sample_run: SampleRun, tmp_path: Path, layers: str, numbers: list[int]) -> None:
     source = write_lines(tmp_path / "file.txt", ["今天 天气 很 好", "齉龘"])
-    embed(sample_run, source, "--segmented", "--format", "parquet", "--by", "token")
-    embed(sample_run, source, "--segmented", "--layout", "packed")
+    embed(sample_run, source, "--segmented", "--format", "parquet", "--by", "token", "--layers", layers)
+    embed(sample_run, source, "--segmented", "--layout", "packed", "--layers", layers)
     table = rows_of(tmp_path / "file.txt.parquet")
     with h5py.File(tmp_path / "file.txt.hdf5") as file:
         assert [row["unknown"] for row in table] == file["unknown"][()].tolist()
         assert table[4]["unknown"]
-        for number, layer in enumerate(file["vectors"][()]):
+        for number, layer in zip(numbers, file["vectors"][()], strict=True):
             np.testing.assert_array_equal([row[f"layer_{number}"] for row in table], layer)
         assert [text.decode() for text in file["text"][()]] == ["今天 天气 很 好", "齉龘"]
 

@@ -8,6 +8,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.choices import POOL_METHODS
+from elmo_zh.config import Layers
 from elmo_zh.embed.reduction import Reduction, load_mix_weights
 from elmo_zh.errors import ElmoZhError
 
@@ -29,11 +30,12 @@ ACTIVATIONS = np.array(
         ("1", "max", [3, 2, 1, 40]),
         ("0", "first-last", [9, 10, 3, 4]),
         ("all", "first-last", [[9, 10, 3, 4], [-5, -6, 1, 0]]),
+        ("1,0", "first-last", [[-5, -6, 1, 0], [9, 10, 3, 4]]),
         ("mix", "max", [7, 6, 5, 40 - 4]),
     ],
 )
 def test_worked_by_hand(layers: str, pool: str, expected: Any) -> None:
-    found = Reduction(layers=layers, pool=pool, mix_weights=(-0.5, 0.5)).apply(ACTIVATIONS)
+    found = Reduction(layers=Layers(layers), pool=pool, mix_weights=(-0.5, 0.5)).apply(ACTIVATIONS)
     if layers == "mix":
         expected = (0.5 * (ACTIVATIONS[1] - ACTIVATIONS[0])).max(axis=0)
     np.testing.assert_array_equal(found, expected)
@@ -43,7 +45,7 @@ def test_worked_by_hand(layers: str, pool: str, expected: Any) -> None:
 @pytest.mark.parametrize("pool", POOL_METHODS)
 def test_what_is_given_keeps_no_memory_of_the_tokens(pool: str) -> None:
     activations = ACTIVATIONS[:, :1].copy()
-    found = Reduction(layers="all", pool=pool).apply(activations)
+    found = Reduction(layers=Layers("all"), pool=pool).apply(activations)
     activations += 1
     np.testing.assert_array_equal(found, ACTIVATIONS[:, 0])
 
@@ -51,8 +53,8 @@ def test_what_is_given_keeps_no_memory_of_the_tokens(pool: str) -> None:
 @pytest.mark.parametrize("pool", POOL_METHODS)
 def test_a_line_without_tokens_is_zeros(pool: str) -> None:
     nothing = np.zeros((2, 0, 4), np.float32)
-    np.testing.assert_array_equal(Reduction(layers="all", pool=pool).apply(nothing), np.zeros((2, 4)))
-    np.testing.assert_array_equal(Reduction(layers="top", pool=pool).apply(nothing), np.zeros(4))
+    np.testing.assert_array_equal(Reduction(layers=Layers("all"), pool=pool).apply(nothing), np.zeros((2, 4)))
+    np.testing.assert_array_equal(Reduction(layers=Layers("top"), pool=pool).apply(nothing), np.zeros(4))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
+from elmo_zh.config import Layers
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.arrays import load_arrays, save_arrays
 
@@ -80,11 +81,11 @@ def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
 class LineBlock(TextBlock):
     """Consecutive lines with their R vectors: one per token (R = N) or, with pooling, one per line."""
 
-    vectors: NDArray[Any]  # Shape (L + 1, R, 2P) for all layers, else (R, 2P)
+    vectors: NDArray[Any]  # Shape (k, R, 2P) for k layers side by side, else (R, 2P)
     is_pooled: bool  # Whether there is one vector for each line
 
     def line_vectors(self, line: int, tokens: slice) -> NDArray[Any]:
-        """Return one line's vectors, contiguous: (L + 1, n, 2P) or (n, 2P); pooling drops the axis n."""
+        """Return one line's vectors, contiguous: (k, n, 2P) or (n, 2P); pooling drops the axis n."""
         if self.is_pooled:
             return np.ascontiguousarray(self.vectors[..., line - self.first_line, :])
         return np.ascontiguousarray(self.vectors[..., tokens, :])
@@ -97,7 +98,7 @@ class Contents:
     attributes: Mapping[str, Any]  # Root attributes: model digest, layers, dtype, segmenter and so on
     num_lines: int  # Number of lines in all blocks
     num_tokens: int  # Number of tokens in all blocks
-    num_layers: int | None  # L + 1 if all layers are kept, else None
+    layers: tuple[int, ...]  # Numbers of the layers kept side by side; () if there is one vector per token or line
     dimension: int  # Length of a vector, 2P
     dtype: str  # dtype of the vectors, float32 or float16
     is_pooled: bool  # Whether there is one vector for each line
@@ -112,7 +113,7 @@ class Contents:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of all vectors taken together."""
-        layers = () if self.num_layers is None else (self.num_layers,)
+        layers = (len(self.layers),) if self.layers else ()
         return (*layers, self.num_rows, self.dimension)
 
     @property
@@ -158,7 +159,7 @@ def choose_writer(form: OutputForm) -> Writer:
     return cast(Writer, HDF5_LAYOUTS.load(form.layout) if form.format == "hdf5" else OUTPUT_FORMATS.load(form.format))
 
 
-def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
+def check_form(form: OutputForm, *, layers: Layers, pool: str) -> None:
     """Raise OptionError if the options of a form contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
         raise OptionError(
@@ -176,7 +177,7 @@ def check_form(form: OutputForm, *, layers: str, pool: str) -> None:
             f"--by token needs --format parquet and vectors that are not pooled (--format is {form.format}, --pool is"
             f" {pool}). Use --format parquet, and leave out --pool."
         )
-    if form.format == "word2vec" and (layers == "all" or pool != "none"):
+    if form.format == "word2vec" and (layers == "all" or "," in layers or pool != "none"):
         raise OptionError(
             f"--format word2vec stores one vector per word, but --layers is {layers} and --pool is {pool}."
             " Give --layers average, top, mix or a number, and no --pool."

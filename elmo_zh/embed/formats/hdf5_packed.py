@@ -1,6 +1,6 @@
 """HDF5 with the vectors of all lines in one dataset, and a table of where each line starts.
 
-`vectors` (N, 2P), or (L + 1, N, 2P) for all layers; `line_offsets` int64 (lines + 1): line i has the rows from
+`vectors` (N, 2P), or (k, N, 2P) for k layers; `line_offsets` int64 (lines + 1): line i has the rows from
 line_offsets[i] to line_offsets[i + 1]; `tokens` (N,) and `unknown` (N,); `character_offsets` int32 (N, 2), raw text
 only; `line` int64 (lines,), the line that each sentence comes from, if lines were split; `text` (lines,), the raw line
 or sentence, with U+FFFD in place of NUL, which HDF5 cannot store. With pooling, the table applies to the tokens only,

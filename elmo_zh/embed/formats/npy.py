@@ -1,6 +1,6 @@
 """A folder of NumPy files that can be memory-mapped, with the tokens as text.
 
-vectors.npy (N, 2P), or (L + 1, N, 2P) for all layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
+vectors.npy (N, 2P), or (k, N, 2P) for k layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
 (N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces; info.json.
 If lines were split, each "line" above is a sentence, and line.npy int64 has the line of each sentence.
 """

@@ -84,7 +84,7 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
 
 
 def _vector_columns(contents: Contents) -> list[str]:
-    return ["vectors"] if contents.num_layers is None else [f"layer_{n}" for n in range(contents.num_layers)]
+    return [f"layer_{number}" for number in contents.layers] or ["vectors"]
 
 
 def _plain(contents: Contents) -> Iterator[tuple[str, Any]]:
@@ -150,7 +150,7 @@ def _line_numbers(block: LineBlock) -> NDArray[np.int64]:
 
 def _layers(block: LineBlock, contents: Contents) -> dict[str, NDArray[Any]]:
     """Return the vectors of each layer, shape (R, 2P), by column name."""
-    layers = [block.vectors] if contents.num_layers is None else list(block.vectors)
+    layers = list(block.vectors) if contents.layers else [block.vectors]
     return dict(zip(_vector_columns(contents), layers, strict=True))
 
 
