@@ -181,7 +181,7 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
 def test_wrong_settings(folder: Path) -> None:
     for layer in ("all", 3):
         told = refusal_of(ValueError, lambda layer=layer: pipeline(folder / "model", layer=layer))
-        assert told == f"ElmoComponent: layer is {layer!r}; expected average, top, 0, 1 or 2"
+        assert told.startswith(f"ElmoComponent: layer is {layer!r}; expected average, top, or numbers from 0 to 2")
 
 
 def test_the_entry_point_names_the_factory() -> None:

@@ -13,6 +13,7 @@ from test_pages import load_script
 
 from elmo_zh.config import (
     Config,
+    Layers,
     TextConfig,
     TrainConfig,
     load_config,
@@ -110,9 +111,9 @@ def test_file_changes_the_base_and_assignments_change_the_file(tmp_path: Path) -
         ("train.epochs=7", 7.0),
         ("train.learning_rate = 1e-3", 0.001),
         ("train.carry_state=true", True),
-        ("embed.layers=2", "2"),
-        ("embed.layers=top", "top"),
-        ('embed.layers="average"', "average"),
+        ("embed.layers=2", Layers(2)),
+        ("embed.layers=2, 1", Layers("2,1")),
+        ('embed.layers="average"', Layers("average")),
         ("text.user_dictionary=字典/新 词=1.txt", "字典/新 词=1.txt"),
     ],
 )
@@ -141,7 +142,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("text.segmenter=jeiba", "is not one of jieba, rjieba, whitespace, character."),
         ("vocab.size=3", "must be at least 4"),
         ("train.dropout=1", "must be between 0.0 and 0.95"),
-        ("embed.layers=bottom", "must be all, average, top, mix or a layer number"),
+        ("embed.layers=bottom", "expected all, average, top, mix, the number of a layer"),
     ],
 )
 def test_mistakes_are_named(assignment: str, told: str) -> None:
