@@ -201,6 +201,8 @@ class TrainConfig:
     """Precision of matrix products: float32, bfloat16 (everything else stays float32) or auto (the faster one)."""
     deterministic: bool = False
     """Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."""
+    max_minutes: float = free(0.0, least=0)
+    """Stop after this many minutes, with a checkpoint and final figures; the same command goes on. 0: no limit."""
     device: str = free("auto", DEVICES)
     """Device to train on: auto (a GPU if there is one), cpu or cuda; training on a GPU is experimental."""
     num_threads: int = free(0, least=0)

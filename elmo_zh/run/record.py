@@ -92,7 +92,8 @@ def run_stage(
         _refuse_to_discard_training(run, changes)
     require_intact(stage, run, new["inputs"])
     run.save_config(config)
-    is_finished = old.get("finished") and old["budget"] == new["budget"] and not (changes or force)
+    is_finished = old.get("finished") and not old.get("continues")
+    is_finished = is_finished and old["budget"] == new["budget"] and not (changes or force)
     if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
         for name in stage.makes:
             remove(run.path / f"{name}{PARTS}")  # left by an interrupted --force

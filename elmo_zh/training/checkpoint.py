@@ -99,8 +99,16 @@ class CheckpointFolder:
 
     @_on_rank_0
     def best_step(self) -> int | None:
-        """Return the step with the lowest perplexity on the latest held-out sample; ties go to the later step."""
-        figures = {step: self.state(step).get("heldout_sample") for step in self.steps()}
+        """Return the step with the lowest perplexity on the latest held-out sample; ties go to the later step.
+
+        A checkpoint saved because of an interruption counts only while it is the last one.
+        """
+        states = {step: self.state(step) for step in self.steps()}
+        figures = {
+            step: state.get("heldout_sample")
+            for step, state in states.items()
+            if not state["interrupted"] or step == max(states)
+        }
         rated = {step: heldout for step, heldout in figures.items() if heldout and math.isfinite(heldout["perplexity"])}
         if not rated:
             return None

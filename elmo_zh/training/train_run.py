@@ -230,7 +230,8 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
     findings = [asdict(finding) for finding in judge(_gather_figures(context, start, counts))]
     for line in describe_verdict(findings):
         reporter.note(line)
-    return StageResult(outputs=outputs, counts={**counts, "findings": findings})
+    details = {} if trainer.is_finished else {"continues": True}
+    return StageResult(outputs=outputs, counts={**counts, "findings": findings}, details=details)
 
 
 def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:

@@ -1,5 +1,6 @@
 """The training loop, with checkpoints, held-out evaluations and rollbacks."""
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ import torch
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring.exact import Figures
@@ -24,6 +26,8 @@ from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens
 
 _MAX_ROLLBACKS = 8
+# Stands for the end of train.max_minutes; no signal has this number.
+OUT_OF_TIME = 1000
 
 
 @dataclass
@@ -54,7 +58,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.schedule = Schedule.build(self.config, self.store.train.num_predictions)
-        self._stop_signals = StopSignals(self.group)
+        self._stop_signals = StopSignals(self.group, self.config.max_minutes * 60)
         self._sample = sample_sentences(self.store.heldout, self.config.evaluate_sample_tokens)
         self._position = _Position()
         # Counted since the last training line in metrics.jsonl; the seconds exclude evaluations and checkpoints.
@@ -86,6 +90,9 @@ class Trainer:
         state = self._restore(steps[-1])
         self._position = _Position(**{field.name: state[field.name] for field in fields(_Position)})
         self.metrics.cut_after(self._position.step)
+        if state["interrupted"]:  # figures that an uninterrupted training would not have
+            for heldout_set in ("sample", "full"):
+                self.metrics.discard(step=self.step, heldout_set=heldout_set)
         return True
 
     def _restore(self, step: int) -> Mapping[str, Any]:
@@ -117,10 +124,28 @@ class Trainer:
                     progress.update((self.step - started_from) * tokens_per_step)
                 else:
                     progress.update(tokens_per_step, loss=loss)
-                if signal_number := self._stop_signals.pending():
+                if (stop := self._stop_signals.pending()) and self.step < self.schedule.num_steps:
+                    if stop == OUT_OF_TIME:
+                        self._stop_in_time()
+                        return
                     if self.step not in self.checkpoints.steps():
                         self._save_checkpoint(interrupted=True)
-                    raise SystemExit(128 + signal_number)
+                    raise SystemExit(128 + stop)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether training has reached the end of its schedule, or is past it."""
+        return self.step >= self.schedule.num_steps
+
+    def _stop_in_time(self) -> None:
+        """Save a checkpoint, with held-out figures, from which the same command continues."""
+        if self.step not in self.checkpoints.steps():
+            self._save_checkpoint(figures=self._evaluate_sample(), interrupted=True)
+        self.reporter.note(
+            _("Stopped after train.max_minutes = {minutes:g}. The same command continues from step {step:,}.").format(
+                minutes=self.config.max_minutes, step=self.step
+            )
+        )
 
     def _train_step(self) -> float:
         started_at, position = time.monotonic(), self._position
@@ -231,10 +256,10 @@ class Trainer:
 
 
 class StopSignals:
-    """The signals that stop training, but only between two steps: SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
+    """The reasons to stop training between two steps: SIGINT, SIGTERM, SIGHUP (a closed terminal), or no time left."""
 
-    def __init__(self, group: ProcessGroup) -> None:
-        self._group = group
+    def __init__(self, group: ProcessGroup, seconds: float = 0.0) -> None:
+        self._group, self._seconds, self._end = group, seconds, math.inf
         self._received = self._agreed = 0
 
     @contextmanager
@@ -245,6 +270,7 @@ class StopSignals:
         that the terminal has already sent.
         """
         self._received = self._agreed = 0
+        self._end = time.monotonic() + self._seconds if self._seconds else math.inf
         numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
         previous = {number: signal.getsignal(number) for number in numbers}
         # A program that was started with nohup ignores SIGHUP.
@@ -268,10 +294,13 @@ class StopSignals:
 
     def average_loss(self, loss: float) -> float:
         """Return the mean loss of all ranks; the same operation lets all ranks know of a signal received by any."""
-        gathered = self._group.all_gather_numbers(loss, self._received)
+        gathered = self._group.all_gather_numbers(loss, self._wish())
         self._agreed = int(max(number for _, number in gathered))
         return sum(one_loss for one_loss, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
-        """Return the signal that asks training to stop, or 0; with several ranks, only one that all ranks know of."""
-        return self._received if self._group.size == 1 else self._agreed
+        """Return the signal that asks training to stop, `OUT_OF_TIME` or 0; of several ranks, all know of it."""
+        return self._wish() if self._group.size == 1 else self._agreed
+
+    def _wish(self) -> int:
+        return self._received or (OUT_OF_TIME if time.monotonic() >= self._end else 0)

@@ -196,7 +196,7 @@ def test_settings_without_influence_on_results_are_left_out() -> None:
     free = {
         "train": {
             *("device", "num_threads", "keep_checkpoints", "tensorboard", "log_every_steps"),
-            *("evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens"),
+            *("evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens", "max_minutes"),
         },
         "text": {"num_workers"},
         "embed": {"batch_tokens"},

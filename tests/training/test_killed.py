@@ -143,6 +143,17 @@ def test_a_closed_terminal_ends_training_with_a_checkpoint(
     require_same_checkpoint(untrained_run, sample_run.path, NUM_STEPS)
 
 
+def test_a_training_out_of_time_has_final_figures_and_goes_on(untrained_run: Path, sample_run: SampleRun) -> None:
+    """Each command has time for one step."""
+    for step in (1, 2):
+        told = elmo_zh("train", "--run", untrained_run, "--json", *settings("train.max_minutes=1e-9"))
+        result = json.loads(told.stdout)
+        assert (told.status, result["steps"], result["heldout"]["step"]) == (0, step, step)
+        assert elmo_zh("export", "--run", untrained_run).status == 0
+    finish(untrained_run, "train.max_minutes=0")
+    assert_same(untrained_run, sample_run.path)
+
+
 @pytest.mark.slow
 def test_killed_again_and_again(
     untrained_run: Path, untouched: Path, warm: WarmPython, recipe: tuple[str, ...]
