@@ -1,7 +1,5 @@
 """Compute independent tasks with a `concurrent.futures.Executor`: in this process, in others, or on a cluster."""
 
-import atexit
-import gc
 import os
 import pickle
 import signal
@@ -11,12 +9,13 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeVar
 
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.errors import ClusterError
+from elmo_zh.language import _
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -32,75 +31,57 @@ _turn = threading.RLock()
 class Engine:
     """Runs tasks on the workers of an executor, and starts another executor if they die.
 
-    A task may run more than once, on this machine or another, even at the same time, if a living worker is taken for
-    dead. So a task must write the same files each time, and give a file its name only when the file is complete.
-
-    Attributes:
-        seconds_until_seen: How long a file that a worker has written may stay invisible here.
+    A task may run more than once, even at the same time. So it must write the same files each time, and give a file its
+    name only when the file is complete.
     """
 
-    def __init__(self, start: Callable[[], Executor], *, num_ahead: int, seconds_until_seen: float = 0.0) -> None:
+    def __init__(self, start: Callable[[], Executor], *, num_ahead: int) -> None:
         """Start executors with `start`, and submit `num_ahead` tasks at a time."""
         self._start, self._num_ahead = start, num_ahead
         self._executor: Executor | None = None
-        self.seconds_until_seen = seconds_until_seen
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
         """Do `work` on tasks, read one by one, and yield each task with its result as soon as it finishes."""
-        upcoming = iter(tasks)
+        upcoming, num_deaths = iter(tasks), 0
         submitted: dict[Future[Result], Task] = {}
-        again: list[Task] = []
-        num_deaths = 0
+        waiting: list[Task] = []
         while True:
-            tasks_now = [*again, *islice(upcoming, max(0, self._num_ahead - len(submitted) - len(again)))]
-            again = self._submit(work, tasks_now, submitted)
-            if not submitted and not again:
-                return
-            done, _ = wait(submitted, return_when=FIRST_COMPLETED)
-            for future in done:
-                task = submitted.pop(future)
-                try:
+            waiting += islice(upcoming, max(0, self._num_ahead - len(submitted) - len(waiting)))
+            try:
+                self._executor = self._executor or self._start()
+                while waiting:
+                    submitted[self._executor.submit(work, waiting[0])] = waiting[0]
+                    del waiting[0]
+                if not submitted:
+                    return
+                for future in wait(submitted, return_when=FIRST_COMPLETED).done:
                     result = future.result()
-                except BrokenExecutor:
-                    again.append(task)
-                else:
                     num_deaths = 0
-                    yield task, result
-            if again:
-                again += submitted.values()
+                    yield submitted.pop(future), result
+            except BrokenExecutor:
+                waiting += submitted.values()
                 submitted.clear()
                 self.close()
                 num_deaths += 1
                 if num_deaths == _MOST_DEATHS:
                     raise ClusterError(
-                        "Worker processes were killed three times in a row, perhaps because memory ran out."
-                        " Run the command again with fewer workers: --set text.num_workers=1"
-                    )
-
-    def _submit(
-        self, work: Callable[[Task], Result], tasks: list[Task], submitted: dict[Future[Result], Task]
-    ) -> list[Task]:
-        """Submit tasks; return those that could not be submitted because the workers have died."""
-        self._executor = self._executor or self._start()
-        for number, task in enumerate(tasks):
-            try:
-                submitted[self._executor.submit(work, task)] = task
-            except BrokenExecutor:
-                return tasks[number:]
-        return []
+                        _(
+                            "Worker processes were killed three times in a row, perhaps because memory ran out."
+                            " Run the command again with fewer workers: --set text.num_workers=1"
+                        )
+                    ) from None
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers, `at_once` even if they have not finished their tasks."""
         executor, self._executor = self._executor, None
-        if executor is None:
-            return
         if at_once and isinstance(executor, ProcessPoolExecutor):
             for process in list((executor._processes or {}).values()):
                 process.terminate()
             # If a task does not fit into the pipe to the workers, the thread that writes it would wait forever, and
             # this process could not exit. Python 3.12 closes the pipe itself (python/cpython#94777).
             executor._call_queue._reader.close()  # type: ignore[attr-defined]
-        executor.shutdown(wait=True, cancel_futures=True)
+        if executor is not None:
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 class _InThisProcess(Executor):
@@ -123,7 +104,6 @@ def worker_processes(num_workers: int) -> Iterator[Engine]:
     """Yield an engine of `num_workers` processes; they end with the block, or immediately if it fails."""
 
     def start() -> Executor:
-        _start_tracker()
         return ProcessPoolExecutor(num_workers, get_context("spawn"), initializer=_start_worker)
 
     # One task more than there are workers, so that a free worker finds its next task waiting.
@@ -134,22 +114,10 @@ def worker_processes(num_workers: int) -> Iterator[Engine]:
         # Ctrl-C or a failed task: do not wait for the other tasks, which may take a long time.
         engine.close(at_once=True)
         raise
-    finally:
-        engine.close()
-
-
-def _start_tracker() -> None:
-    """Start Python's semaphore tracker so that closing the terminal does not end it before this process."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # which the new process inherits
-    try:
-        resource_tracker.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+    engine.close()
 
 
 def _start_worker() -> None:
-    # As in the main process: otherwise, Python looks for garbage among all imported modules at exit.
-    atexit.register(gc.freeze)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the main process, which ends its workers
     main = parent_process()
     if main is not None:

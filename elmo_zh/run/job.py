@@ -29,12 +29,12 @@ The output appears whole or not at all. Until then, the work is in the folder `O
 it is made from, and each step has a folder with the files of its finished parts. A part's record, `part-N.json`, is
 written last: the value that `compute` returned, the digest of each file that it wrote, and a digest of the record
 itself. A job that is run again after it was stopped, on any engine, continues with the parts that are not finished;
-damaged parts are computed again. Workers may compute the same part at the same time; they leave the same bytes.
+damaged parts are computed again. Workers write a part's files, perhaps several at the same time with the same bytes;
+only the process that runs the job writes records.
 """
 
 import hashlib
 import json
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,6 +44,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from elmo_zh.engine.engine import Engine, Shared, ThisProcess
 from elmo_zh.errors import ClusterError, CorpusError, OutputError
+from elmo_zh.language import _
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import (
     PARTS,
@@ -204,7 +205,8 @@ class FinishedPart:
         """Return the value that `compute` returned, as JSON gives it back."""
         record = self._read()
         if record is None:
-            raise OutputError(f"{self.record} was damaged while it was in use. Run the same command again.")
+            message = _("{path} was damaged while it was in use. Run the same command again.")
+            raise OutputError(message.format(path=self.record))
         return record[0]
 
     def is_whole(self, *, check_digests: bool = False) -> bool:
@@ -269,8 +271,10 @@ class Work:
         changed = [name for name in {**known, **manifest} if known.get(name, _ABSENT) != manifest.get(name, _ABSENT)]
         if changed and not force and any(_has_parts(self.path / name) for name in valuable):
             raise OutputError(
-                f"{self.path} contains unfinished work that was made with something else ({', '.join(changed)})."
-                " To continue it, use the same input and settings as before; to start over, add --force."
+                _(
+                    "{path} contains unfinished work that was made with something else ({changed}). To continue it, use"
+                    " the same input and settings as before; to start over, add --force."
+                ).format(path=self.path, changed=", ".join(changed))
             )
         if changed or force:
             self.remove()
@@ -282,8 +286,10 @@ class Work:
         is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
         if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):
             raise OutputError(
-                f"{self.path} is not unfinished work of elmo-zh, which needs this name. Move it away, or choose"
-                " another output."
+                _(
+                    "{path} is not unfinished work of elmo-zh, which needs this name. Move it away, or choose another"
+                    " output."
+                ).format(path=self.path)
             )
         try:
             known = read_json(manifest)
@@ -359,8 +365,15 @@ class Work:
         engine = ThisProcess() if step.in_order else self._engine
         initial = sum(step.size(part.value()) for part in after)
         with self.reporter.progress(step.name, unit=step.unit, total=step.total, initial=initial) as progress:
-            for task, _ in engine.run(_compute, iter_tasks()):
-                _wait_for(task.result, engine)
+            for task, computed in engine.run(_compute, iter_tasks()):
+                task.result.write(*computed)
+                if not task.result.is_whole():
+                    raise ClusterError(
+                        _(
+                            "A worker wrote {folder}, but this machine cannot see it. Workers must have access to the"
+                            " same disk, at the same path as on this machine."
+                        ).format(folder=task.result.folder)
+                    )
                 progress.update(step.size(task.result.value()))
                 pending.discard(task.result.name)
                 while waiting and waiting[0].name not in pending:
@@ -374,7 +387,8 @@ class Work:
         if part.is_whole(check_digests=True):
             return True
         if part.record.exists():
-            self._hints.give("damage", f"Some finished work in {self.path} is damaged and will be computed again.")
+            message = _("Some finished work in {path} is damaged and will be computed again.")
+            self._hints.give("damage", message.format(path=self.path))
             part.record.unlink()
         return False
 
@@ -383,27 +397,15 @@ class _Task(NamedTuple):
     compute: Shared[Callable[[Any, Files], Json]]
     part: Any
     result: FinishedPart
+    version: str = __version__
 
 
-def _compute(task: _Task) -> None:
-    """Compute a part and write it to disk, on whichever machine this is."""
-    if task.result.is_whole():
-        return  # finished by a worker that was taken for dead; what the part is made from may be gone
+def _compute(task: _Task) -> tuple[Json, Files]:
+    """Compute a part and write its files, on whichever machine this is; return what its record needs."""
+    if task.version != __version__:
+        message = _("A worker has elmo-zh {version}; expected elmo-zh {expected}. Install that version there.")
+        raise ClusterError(message.format(version=__version__, expected=task.version))
     make_folder(task.result.folder)
     files = Files(task.result)
     with task.compute.used() as compute:
-        value = compute(task.part, files)
-    task.result.write(value, files)
-
-
-def _wait_for(part: FinishedPart, engine: Engine) -> None:
-    """Wait until this machine sees what a worker has written."""
-    deadline = time.monotonic() + engine.seconds_until_seen
-    while not part.is_whole():
-        if time.monotonic() > deadline:
-            raise ClusterError(
-                f"A worker wrote {part.record}, but this machine cannot see it."
-                " Workers must have access to the same disk, at the same path as on this machine."
-            )
-        time.sleep(0.2)
-        any(part.folder.iterdir())  # makes a network file system look up the names again
+        return compute(task.part, files), files

@@ -262,13 +262,14 @@ def stopped_after(num_parts: int) -> Iterator[list[Any]]:
     """Ctrl-C in the part after these; yields the parts that were computed."""
     compute, computed = job_module._compute, []
 
-    def counted(task: Any) -> None:
+    def counted(task: Any) -> Any:
         if len(computed) == num_parts:
             raise KeyboardInterrupt
-        compute(task)
+        result = compute(task)
         if len(computed) == num_parts:  # reached by parts within this part
             raise KeyboardInterrupt
         computed.append(task.result)
+        return result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_module, "_compute", counted)

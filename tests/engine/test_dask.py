@@ -1,32 +1,29 @@
 """Workers of a Dask cluster, as processes on this machine: the same files, whatever dies."""
 
 import os
-import re
 import signal
-import time
-from contextlib import ExitStack
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from contract.command_line import contents_alone
+from contract.command_line import contents_alone, elmo_zh
+from contract.test_jobs import JOBS, LINES, Given
+from drawn_bundles import SHAPES, write_model
 from engine.dask_cluster import IMPORTED, Cluster, started, wait_for_address
 from messages import message_of
-from waiting import wait_until
 
-from elmo_zh import __version__
 from elmo_zh.config import Config, TextConfig
-from elmo_zh.engine import dask_workers as module
-from elmo_zh.engine.dask_workers import dask_workers
+from elmo_zh.engine import select
 from elmo_zh.engine.engine import Shared
-from elmo_zh.engine.select import EngineChoice
-from elmo_zh.errors import ClusterError, CorpusError
-from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, _compute, _Task
+from elmo_zh.engine.select import EngineChoice, dask_workers
+from elmo_zh.errors import BundleError, ClusterError, CorpusError
+from elmo_zh.run.job import FinishedPart, _compute, _Task, run_job
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.segment import segment
-from elmo_zh.vocabulary.counting import _count_file
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -48,16 +45,39 @@ def die(_task: int) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class AtOnce:
-    """A part that two workers compute at the same time: each waits for the other before it begins."""
+@pytest.fixture
+def given(tmp_path: Path) -> Given:
+    text, bundle = tmp_path / "given" / "text.txt", tmp_path / "given" / "model"
+    text.parent.mkdir()
+    text.write_text("".join(f"{line}\n" for line in LINES * 3), encoding="utf-8")
+    return Given(write_model(bundle, SHAPES["token"], with_softmax=True, text=TextConfig(segmenter="character")), text)
 
-    meeting: Path  # where the workers leave their process ids
 
-    def __call__(self, path: Path, files: Files) -> Json:
-        (self.meeting / str(os.getpid())).touch()
-        wait_until(lambda: len(list(self.meeting.iterdir())) == 2, None)
-        return _count_file(path, files)
+class Killing(SilentReporter):
+    """Kills a worker as soon as a part is finished."""
+
+    def __init__(self, victim: "subprocess.Popen[bytes]") -> None:
+        self._victim = victim
+
+    @contextmanager
+    def progress(self, *_: object, **__: object) -> Iterator["Killing"]:
+        yield self
+
+    def update(self, amount: int, **_: float) -> None:
+        self._victim.kill()
+
+
+@pytest.mark.parametrize("name", ["score", "embed", "index", "vocab", "encode"])
+def test_workers_make_the_bytes_that_this_machine_makes_though_one_is_killed(
+    two_workers: Cluster, given: Given, tmp_path: Path, name: str
+) -> None:
+    here, there = (JOBS[name](given, tmp_path / place / "out") for place in ("here", "there"))
+    run_job(here, force=False, reporter=SilentReporter())
+    victim = two_workers.workers[0]
+    with dask_workers(two_workers.address) as engine:
+        run_job(there, force=False, reporter=Killing(victim), engine=engine)
+    assert victim.wait() == -signal.SIGKILL
+    assert contents_alone(tmp_path / "there") == contents_alone(tmp_path / "here")
 
 
 def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
@@ -73,75 +93,31 @@ def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
     assert len(made[0]) > 7
 
 
-def test_a_part_that_two_workers_compute_at_once_or_again(two_workers: Cluster, tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("今天 下雨\n" * 101, encoding="utf-8")
-    meeting = tmp_path / "meeting"
-    meeting.mkdir()
-    [here] = Work(tmp_path / "here", SilentReporter()).run(Step(name="count", compute=_count_file), [path])
-    with dask_workers(two_workers.address) as engine:
-        work = Work(tmp_path / "there", SilentReporter(), engine)
-        there = FinishedPart((work.path / "count").absolute(), here.name)
-        task = _Task(Shared(AtOnce(meeting)), path, there)
-        assert len(list(engine.run(_compute, [task, task]))) == 2
-        assert contents_alone(there.folder) == contents_alone(here.folder)
-        there.record.unlink()
-        assert [part.value() for part in work.run(Step(name="count", compute=_count_file), [path])] == [here.value()]
-    assert len(list(meeting.iterdir())) == 2
-    assert contents_alone(there.folder) == contents_alone(here.folder)
-    assert len(contents_alone(here.folder)) > 1
-
-
-def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster) -> None:
+def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster, tmp_path: Path) -> None:
     with dask_workers(two_workers.address) as engine:
         tasks = list(range(100))
         assert sorted(engine.run(square, tasks)) == [(number, number * number) for number in tasks]
         assert message_of(CorpusError, lambda: list(engine.run(refuse, [5]))) == "5 is refused"
-        assert list(engine.run(square, [7])) == [(7, 49)]
-
-
-def test_a_worker_that_does_not_see_the_disk(two_workers: Cluster, tmp_path: Path) -> None:
-    with dask_workers(two_workers.address) as engine:
         told = message_of(ClusterError, lambda: list(engine.run(open_file, [tmp_path / "not there.txt"])))
-    assert re.match(r"The Dask worker tcp://[\d.:]+ cannot find ", told)
-    assert f" cannot find {tmp_path / 'not there.txt'}. Workers must have access to the same disk, at the same" in told
+        assert str(tmp_path / "not there.txt") in told
+        other = _Task(Shared(square), 7, FinishedPart(tmp_path / "part", "part-0"), version="0.0.7")
+        assert "0.0.7" in message_of(ClusterError, lambda: list(engine.run(_compute, [other])))
+        # Here Dask gives up at the second death, else at the fourth.
+        assert "tcp://" in message_of(ClusterError, lambda: list(engine.run(die, [1])))
 
 
-def test_a_worker_of_another_version(two_workers: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "elmo_zh").mkdir()
-    (tmp_path / "elmo_zh" / "__init__.py").touch()
-    (tmp_path / "elmo_zh" / "version.py").write_text('__version__ = "0.0.7"\n', encoding="utf-8")
-    other = two_workers.start_worker(tmp_path)
-    told = ""
-    while not told:
-        try:
-            with dask_workers(two_workers.address):
-                time.sleep(0.1)
-        except ClusterError as error:
-            (told,) = error.messages
-    other.kill()
-    other.wait()
-    two_workers.workers.remove(other)
-    assert re.match(r"The Dask worker tcp://[\d.:]+ has elmo-zh ", told)
-    assert f" has elmo-zh 0.0.7; expected elmo-zh {__version__}. Install the expected version" in told
+def test_a_model_that_workers_cannot_find(two_workers: Cluster, given: Given, tmp_path: Path) -> None:
+    job = JOBS["embed"](given, tmp_path / "out")
+    given.bundle.rename(tmp_path / "moved")
+    with dask_workers(two_workers.address) as engine:
+        told = message_of(BundleError, lambda: run_job(job, force=False, reporter=SilentReporter(), engine=engine))
+    assert str(given.bundle) in told
 
 
 def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SECONDS_TO_CONNECT", 0.5)
-    told = message_of(ClusterError, lambda: dask_workers("tcp://127.0.0.1:9").__enter__())
-    assert told.startswith("No Dask scheduler answers at tcp://127.0.0.1:9 (")
-    assert told.endswith("). Start one with `dask scheduler`, and pass the address that it prints: --scheduler ADDRESS")
-    told = message_of(ClusterError, lambda: dask_workers("").__enter__())
-    assert told == "--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"
-    told = message_of(ClusterError, lambda: dask_workers("nonsense://x").__enter__())
-    assert "No Dask scheduler answers at nonsense://x (" in told
-
-
-def test_workers_that_always_die(two_workers: Cluster) -> None:
-    """Here Dask gives up at the second, else at the fourth."""
-    with dask_workers(two_workers.address) as engine:
-        told = message_of(ClusterError, lambda: list(engine.run(die, [1])))
-    assert told.startswith("Several Dask workers died while running the same task, the last one at tcp://")
+    monkeypatch.setattr(select, "SECONDS_TO_CONNECT", 0.5)
+    for address, place in (("tcp://127.0.0.1:9", "tcp://127.0.0.1:9"), ("", "--scheduler"), ("nonsense://x", "nonse")):
+        assert place in message_of(ClusterError, lambda: dask_workers(address).__enter__())  # noqa: B023
 
 
 def test_a_scheduler_that_goes(tmp_path: Path) -> None:
@@ -154,5 +130,27 @@ def test_a_scheduler_that_goes(tmp_path: Path) -> None:
             results = engine.run(square, range(10**6))
             next(results)
             scheduler.kill()
-            told = message_of(ClusterError, lambda: list(results))
-    assert told.startswith(f"The connection to the Dask scheduler at {cluster.address} was lost. Run the command again")
+            assert "connection" in message_of(ClusterError, lambda: list(results))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("embed", "--stateful"), 2, "Leave out --engine."),
+        (("score",), 2, "--output FILE"),
+        (("index", "--output", "x"), 1, "[dask]'"),
+    ],
+)
+def test_what_cannot_be_done(
+    given: Given, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], status: int, message: str
+) -> None:
+    monkeypatch.chdir(given.text.parent)
+    find_spec = select.importlib.util.find_spec
+    monkeypatch.setattr(
+        select.importlib.util, "find_spec", lambda name: None if name == "distributed" else find_spec(name)
+    )
+    command, *options = arguments
+    dask = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    answer = elmo_zh(command, given.text, "--segmented", "--model", given.bundle, *options, *dask)
+    assert answer.only_error(status).endswith(message)
+    assert sorted(path.name for path in given.text.parent.iterdir()) == ["model", "text.txt"]

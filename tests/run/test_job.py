@@ -250,7 +250,9 @@ def test_parts_are_read_as_they_are_needed(tmp_path: Path) -> None:
 def test_a_part_that_is_not_seen_here(tmp_path: Path) -> None:
     class Elsewhere(ThisProcess):
         def run(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-            yield from ((task, None) for task in tasks)
+            for task in tasks:
+                files = Files(FinishedPart(tmp_path / "there", task.result.name))
+                yield task, (square(task.part, files), files)
 
     work = Work(tmp_path, SilentReporter(), Elsewhere())
     (tmp_path / "squares").mkdir()
