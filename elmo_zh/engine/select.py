@@ -104,7 +104,5 @@ class _DaskEngine(Engine):
             ) from None
         except CancelledError:
             raise ClusterError(
-                _(
-                    "The connection to the Dask scheduler was lost. Run the command again: finished tasks are skipped."
-                )
+                _("The connection to the Dask scheduler was lost. Run the command again: finished tasks are skipped.")
             ) from None

@@ -324,7 +324,9 @@ def test_any_damaged_file_is_made_again(make: Make) -> None:
                 assert run(job, reporter=reporter) == whole  # nothing needs the damaged file any more
             remove(job.output)
         except KeyboardInterrupt:
-            assert any(str(parts) in warning for warning in reporter.warnings), path
+            if not any(str(parts) in warning for warning in reporter.warnings):  # another part came first
+                assert run(job) == whole, path
+                remove(job.output)
         for name, content in sound.items():
             (parts / name).parent.mkdir(exist_ok=True, parents=True)
             (parts / name).write_bytes(content)
