@@ -54,5 +54,5 @@ def translate(line: str) -> str:
     """Translate a finished line, until every message is translated where it arises."""
     from elmo_zh.old_translation import translator
 
-    path = gettext.find(DOMAIN, LOCALES, [chosen_language()])
+    path = gettext.find("old", LOCALES, [chosen_language()])
     return translator(path).translate(line) if path else line

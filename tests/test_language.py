@@ -1,23 +1,17 @@
-"""Messages in Chinese: templates, the catalogue, and what the command line says."""
+"""Messages in Chinese: the catalogue, and what the command line says."""
 
-import importlib.util
 import re
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from string import Formatter
+from typing import Any
 
 import pytest
 from contract.command_line import run_python
 from test_pages import load_script
 
-from elmo_zh.language import DOMAIN, LOCALES, chosen_language
-from elmo_zh.old_translation import Translator, read_catalogue
+from elmo_zh.language import chosen_language
 from elmo_zh.run.reporter import display_width, wrapped
-
-CATALOGUE = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.mo"
-needs_babel = pytest.mark.skipif(
-    not importlib.util.find_spec("babel"), reason="Babel is not installed: make set-up-dev"
-)
 
 
 @pytest.mark.parametrize(
@@ -34,39 +28,6 @@ def test_the_first_variable_that_is_set_decides(environment: dict[str, str], lan
     assert chosen_language(environment) == language
 
 
-def test_a_line_is_translated_by_the_template_that_it_was_made_from() -> None:
-    translator = Translator({
-        "Error: {message}": "错误：{message}",
-        "{path} is not there.": "找不到 {path}。",
-        "{path} is not there. Write {command}.": "找不到 {path}，请输入 {command}。",
-        "Give another name.": "请换一个名字。",
-        "{number} lines": "{number} 行",
-        "read": "读",
-        "Columns: {columns}": "列：{columns}",
-        "added {new} ({new2})": "新增 {new}（{new2}）",
-        "removed {gone} ({gone2})": "减少 {gone}（{gone2}）",
-        "{number} file": "{number} 个",
-        "{number} files": "{number} 个",
-        "{name} or --{name}": "{name} 或 --{name}",
-        "read {counted} of {path}": "从 {path} 读取 {counted}",
-        "{points} points above {other} ({interval})": "比 {other} 高 {points} 分（{interval}）",
-    })  # fmt: skip
-    assert translator.translate("a b.txt is not there.") == "找不到 a b.txt。"
-    assert translator.translate("x is not there. Write y.") == "找不到 x，请输入 y。"
-    assert translator.translate("Error: x is not there. Give another name.") == "错误：找不到 x。请换一个名字。"
-    assert translator.translate("  read 1,000 lines of x") == "  从 x 读取 1,000 行"
-    assert translator.translate("x is not there. Nobody knows why.") == "找不到 x。Nobody knows why."
-    assert translator.translate("blank lines") == "blank lines"
-    assert translator.translate("a.txt: 3 lines, id, read") == "a.txt：3 行，id, read"
-    twice = translator.translate("2 points above x (1); 3 points above y (2).")
-    assert twice == "比 x 高 2 分（1）；比 y 高 3 分（2）。"
-    assert translator.translate("x or --x") == "x 或 --x"
-    assert translator.translate("Columns: source, 年份, 类型") == "列：source, 年份, 类型"
-    assert translator.translate("added 1 file (a); removed 2 files (b, c)") == "新增 1 个（a）；减少 2 个（b, c）"
-    assert translator.translate("| 2 lines | y |") == "| 2 行 | y |"
-    assert translator.translate("{braces} stay") == "{braces} stay"
-
-
 def test_chinese_is_wrapped_by_its_width() -> None:
     lines = list(wrapped("训练语言模型，或者继续训练。参数 --run 指定运行文件夹，之后的命令会沿用同样的设置。", 20))
     assert all(display_width(line) <= 22 for line in lines)
@@ -74,35 +35,45 @@ def test_chinese_is_wrapped_by_its_width() -> None:
     assert "".join(lines).replace(" ", "").startswith("训练语言模型，或者继续训练。参数--run指定运行文件夹")
 
 
-@needs_babel
-def test_the_catalogue_has_the_messages_of_the_code_and_is_compiled() -> None:
-    """If this fails: make messages, then translate what `docs/messages.py --missing` lists."""
-    script = load_script("messages")
-    messages = script.catalogue()
-    assert script.written(messages) == script.PO.read_bytes()
-    assert script.compiled(messages) == CATALOGUE.read_bytes()
+@pytest.fixture(scope="module")
+def script() -> Any:
+    pytest.importorskip("babel", reason="Babel is not installed: make set-up-dev")
+    return load_script("messages")
 
 
-def gaps(message: str) -> list[str]:
-    return sorted({name for _, name, _, _ in Formatter().parse(message) if name})
+@pytest.fixture(scope="module")
+def catalogue(script: Any) -> Any:
+    return script.read_po(BytesIO(script.PO.read_bytes()), locale="zh")
 
 
-def test_translations_keep_the_gaps_options_and_paths_of_their_messages() -> None:
-    for message, translation in read_catalogue(CATALOGUE).items():
-        if message:
-            assert gaps(translation) == gaps(message), message
-            names = re.findall(r"(?<![\w-])--[a-z][a-z-]+|\b(?:docs|configs)/[\w./-]+\b", message)
-            assert [name for name in names if name not in translation] == [], message
+def test_the_catalogue_has_the_messages_of_the_code_in_chinese(script: Any, catalogue: Any) -> None:
+    """If this fails: make messages, then write the Chinese that it lists as untranslated, and check what is fuzzy."""
+    known = {message.id for message in catalogue}
+    assert {message.id for message in script.messages_of_code()} == known
+    assert [message.id for message in catalogue if message.id and not script.forms(message)[1]] == []
+    assert [message.id for message in catalogue if message.id and message.fuzzy] == []
 
 
-def test_every_line_has_one_template() -> None:
-    """A line made from a template is translated by this template, not by another that fits too."""
-    messages = read_catalogue(CATALOGUE)
-    translator = Translator(messages)
-    for message, translation in messages.items():
-        if message and "!r" not in message and "%(" not in message:
-            values = {name: "7" if name in ("number", "low", "high") else f"<{name}>" for name in gaps(message)}
-            assert translator.translate(message.format(**values)) == translation.format(**values), message
+def test_translations_keep_the_gaps_options_and_paths_of_their_messages(script: Any, catalogue: Any) -> None:
+    for message in catalogue:
+        english, chinese = script.forms(message)
+        if message.id:
+            assert script.gaps_of(chinese) == script.gaps_of(english[-1]), english
+            names = re.findall(r"(?<![\w-])--[a-z][a-z-]+|\b(?:docs|configs)/[\w./-]+\b", english[0])
+            assert [name for name in names if name not in chinese] == [], english
+
+
+def test_a_changed_word_keeps_the_translation_as_fuzzy(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = "Print the result as one JSON object on stdout.", "Print the results as one JSON object on stdout."
+    old, new, other = script.Catalog(locale="zh"), script.Catalog(), "{path} is not there. Check {path}."
+    old.add(before, "将结果打印为一个 JSON 对象。")
+    old.add("{path} is not there. Check {name}.", "找不到 {path}，请检查 {name}。")
+    new.add(after)
+    new.add(other)
+    monkeypatch.setattr(script, "messages_of_code", lambda: new)
+    updated = script.updated(old)
+    assert (updated[after].string, updated[after].fuzzy) == ("将结果打印为一个 JSON 对象。", True)
+    assert not updated[other].string, "a translation with other gaps cannot be filled"
 
 
 def test_the_command_line_speaks_chinese_where_the_environment_says_so(
@@ -115,7 +86,7 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     wrong = run("embed", "--nonsense")
     assert (wrong.status, "没有选项 '--nonsense'" in wrong.stderr) == (2, True)
     for arguments, told in (
-        (("embed", "--modle"), "没有选项 '--modle'。您要找的是 --model, --pool 吗？"),
+        (("embed", "--modle"), "没有选项 '--modle'。您要找的是 '--model', '--pool' 吗？"),
         (("ebmed",), "没有命令 'ebmed'。您要找的是 'embed' 吗？"),
         (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：'80%' 不是有效的浮点数。"),
     ):

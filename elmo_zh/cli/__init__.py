@@ -14,7 +14,7 @@ import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import concordance
-from elmo_zh.cli.console import MARK, TerminalStream, one_line
+from elmo_zh.cli.console import TerminalStream, one_line
 from elmo_zh.cli.convert import convert
 from elmo_zh.cli.counts import collocates, frequencies, keywords, words
 from elmo_zh.cli.drift import drift
@@ -36,7 +36,7 @@ from elmo_zh.cli.task_predict import score as score_task
 from elmo_zh.cli.task_probe import probe
 from elmo_zh.cli.translated_help import speak
 from elmo_zh.errors import OptionError
-from elmo_zh.language import chosen_language, translate
+from elmo_zh.language import _, chosen_language, translate
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
@@ -174,6 +174,6 @@ def main() -> None:
             error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
             raise
         for message in messages:
-            click.echo(one_line(translate(f"Error: {MARK}").replace(MARK, translate(message))), err=True)
+            click.echo(one_line(_("Error: {message}").format(message=translate(message))), err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -10,13 +10,11 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
-from elmo_zh.language import translate
+from elmo_zh.language import _, translate
 from elmo_zh.run.reporter import Progress
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
-# Stands for a message in a template such as "Warning: ...", so that the message is translated on its own.
-MARK = "\0"
 
 
 def one_line(message: str) -> str:
@@ -69,7 +67,7 @@ class Console:
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        _print(translate(f"Warning: {MARK}").replace(MARK, translate(message)))
+        _print(_("Warning: {message}").format(message=translate(message)))
 
     @contextmanager
     def progress(

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import re
 
 import click
 
 from elmo_zh.config.load import sections_with
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import explain_missing
+from elmo_zh.language import N_, _
 from elmo_zh.run.disk_space import ADVICE, is_full_disk, system_error_number
 
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
@@ -15,10 +17,17 @@ _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "tr
 _SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 
 _MEMORY_ADVICE = {
-    **dict.fromkeys(("train", "pipeline"), "Lower train.batch_size, model.cell_dim or vocab.size."),
-    **dict.fromkeys(("plan", "segment", "vocab", "encode"), "Lower text.num_workers."),
+    **dict.fromkeys(("train", "pipeline"), N_("Lower train.batch_size, model.cell_dim or vocab.size.")),
+    **dict.fromkeys(("plan", "segment", "vocab", "encode"), N_("Lower text.num_workers.")),
 }
-_USE_LESS = "Put each paragraph on a line of its own, lower embed.batch_tokens, or process less text."
+_USE_LESS = N_("Put each paragraph on a line of its own, lower embed.batch_tokens, or process less text.")
+# What the system says (os.strerror), for the catalogue.
+_OF_THE_SYSTEM = (
+    *(N_("No such file or directory"), N_("Permission denied"), N_("Operation not permitted"), N_("File too large")),
+    *(N_("Is a directory"), N_("Not a directory"), N_("Read-only file system"), N_("No space left on device")),
+    *(N_("Disk quota exceeded"), N_("Input/output error"), N_("Too many open files"), N_("Address already in use")),
+    *(N_("Cannot allocate memory"), N_("Resource temporarily unavailable")),
+)
 
 
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:
@@ -30,30 +39,26 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     text = " ".join(str(error).split())
     number = system_error_number(error)
     filename = error.filename if isinstance(error, OSError) else None
+    system = _(os.strerror(number)) if number else text
+    place = f"{filename}: " if filename else ""
     if is_full_disk(error):
-        return [f"The disk is full{f' ({filename})' if filename else ''}. {ADVICE}"]
+        return [_("{place}The disk is full. {ADVICE}").format(place=place, ADVICE=_(ADVICE))]
     if number == errno.ENAMETOOLONG:
-        return [
-            f"{filename}: the name is too long. Give a shorter one: up to 20 bytes are added to the name while"
-            " the file is being written."
-        ]
-    if number == errno.ENOMEM:
-        return [_no_memory(os.strerror(number), command)]
+        return [_("{filename}: the name is too long. Give one that is 20 bytes shorter.").format(filename=filename)]
     if (number == errno.EAGAIN and not filename) or "can't start new thread" in text:
         return [
-            f"No more processes or threads can be started ({os.strerror(errno.EAGAIN)}). Close other programs, raise"
-            " the limit (ulimit -u), or lower text.num_workers and train.num_threads."
+            _(
+                "No more processes or threads can be started. Close other programs, raise the limit (ulimit -u), or"
+                " lower text.num_workers and train.num_threads."
+            )
         ]
-    if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
-        return [_no_memory(text[:200] or "MemoryError", command)]
+    if number == errno.ENOMEM or isinstance(error, MemoryError) or re.search("out of memory|t allocate memory", text):
+        advice = _(_MEMORY_ADVICE.get(command, _USE_LESS))
+        detail = system[:200] or "MemoryError"
+        return [_("There is not enough memory ({detail}). {advice}").format(detail=detail, advice=advice)]
     if number or isinstance(error, OSError):
-        what = os.strerror(number) if number else text
-        return [f"{f'{filename}: ' if filename else ''}{what}. Check the path, its permissions and the disk."]
+        return [_("{place}{system}. Check the path, its permissions and the disk.").format(place=place, system=system)]
     return None
-
-
-def _no_memory(detail: str, command: str) -> str:
-    return f"There is not enough memory ({detail}). {_MEMORY_ADVICE.get(command, _USE_LESS)}"
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:
@@ -64,13 +69,12 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     for argument in context.command.params:
         shown = (argument.metavar or argument.name or "").strip("[].").upper()
         if isinstance(argument, click.Argument) and shown == error.option_name.lstrip("-").upper():
-            return click.UsageError(f"{error.message} {shown} is an argument: give it without --.", context)
+            advice = _("{shown} is an argument: give it without --.").format(shown=shown)
+            return click.UsageError(f"{error.message} {advice}", context)
     if context.info_name in _COMMANDS_WITH_SETTINGS:
         setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
         key = error.option_name.lstrip("-").replace("-", "_")
         if named := [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]:
-            return click.UsageError(f"{error.message} Use the setting: --set {' or --set '.join(named)}", context)
-    if error.possibilities:
-        close = ", ".join(sorted(error.possibilities))
-        return click.UsageError(f"No such option {error.option_name!r}. Did you mean {close}?", context)
+            advice = _("Use the setting: --set {setting}").format(setting=", --set ".join(named))
+            return click.UsageError(f"{error.message} {advice}", context)
     return error

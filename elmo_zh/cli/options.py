@@ -17,7 +17,7 @@ from elmo_zh.choices import DEVICES, Registry
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, describe_setting, load_config, render_config
 from elmo_zh.config.fields import field_docs, option
-from elmo_zh.language import translate
+from elmo_zh.language import _, translate
 from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
 
@@ -240,7 +240,7 @@ class _DescribedOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option's help entry."""
-        self.help = self.help or translate(self._describe())
+        self.help = self.help or _(self._describe())
         return super().get_help_record(ctx)
 
 

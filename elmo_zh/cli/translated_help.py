@@ -3,24 +3,23 @@
 import gettext
 import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 
-from elmo_zh.language import DOMAIN, LOCALES, chosen_language, translate
+from elmo_zh.language import DOMAIN, LOCALES, N_, _, chosen_language
 from elmo_zh.run.reporter import display_width, wrapped
 
+EXAMPLE = N_("Example:")
 
-def translate_help(command: click.Command) -> None:
-    """Translate the help texts of a command, its options and its subcommands."""
-    if command.help:
-        paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(
-            each.replace("Example:", translate("Example:"))
-            if each.startswith("\b")
-            else translate(" ".join(each.split()))
-            for each in paragraphs
-        )
+
+def translate_help(command: click.Command, translate: Callable[[str], str] = _) -> None:
+    """Translate the help texts of a command, its options and its subcommands, paragraph by paragraph."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(
+        each.replace(EXAMPLE, translate(EXAMPLE)) if each.startswith("\b") else translate(" ".join(each.split()))
+        for each in paragraphs
+    )
     for option in command.params:
         if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
             # click translates words when it is imported, before it knows the catalogue, or not at all.
@@ -28,7 +27,7 @@ def translate_help(command: click.Command) -> None:
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)
     for each in command.commands.values() if isinstance(command, click.Group) else ():
-        translate_help(each)
+        translate_help(each, translate)
 
 
 def speak(command: click.Group) -> None:

@@ -6,9 +6,12 @@ import shutil
 from pathlib import Path
 
 from elmo_zh.errors import FullDiskError, OutputError
+from elmo_zh.language import N_
 from elmo_zh.run.reporter import Reporter, format_bytes
 
-ADVICE = "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+ADVICE = N_(
+    "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+)
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
 _NUMBER_IN_TEXT = re.compile(r"(?:os error |errno = |unable to (?:open|mmap) .*: .*\()(\d+)")

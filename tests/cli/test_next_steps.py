@@ -40,7 +40,7 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
     ("command", "option", "advice"),
     [
         ("pipeline", "--segmented", "Use the setting: --set text.segmenter=whitespace"),
-        ("train", "--epochs", "Use the setting: --set word2vec.epochs=VALUE or --set train.epochs=VALUE"),
+        ("train", "--epochs", "Use the setting: --set word2vec.epochs=VALUE, --set train.epochs=VALUE"),
         ("info", "--path", "PATH is an argument: give it without --."),
     ],
 )
