@@ -1,8 +1,9 @@
 """The command that shows words in context, and the code that it and the counting commands use to read texts."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ from elmo_zh.cli.options import Common, common_options, input_options, shared_op
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.run.reporter import aligned, counted, first_ten
+from elmo_zh.language import _, ngettext
+from elmo_zh.run.reporter import Reporter, aligned, counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance
@@ -27,6 +29,7 @@ class ReadTexts:
     """The texts that a command reads: their tokens, the index they come from, and the lines to search or count in."""
 
     table: "TokenTable"
+    folded: "TokenTable"  # the same tokens in the form in which they are searched and counted
     index: "ContextIndex | None"
     wanted: Any  # bool, shape (L,)
     fold: Callable[[str], str]
@@ -34,15 +37,37 @@ class ReadTexts:
     def find(self, query: str) -> "Concordance":
         """Return the matches of a query in the wanted lines."""
         from elmo_zh.concordance.kwic import Concordance
-        from elmo_zh.concordance.query import compile_query, find_matches
+        from elmo_zh.concordance.query import Query, find_matches
 
-        found = Concordance.of_matches(self.table, find_matches(self.table, compile_query(self.fold(query)), self.fold))
+        found = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.fold(query))))
         return found.take(self.wanted[found.lines])
+
+    def note_longer_words(self, query: str, num_found: int, console: Reporter) -> None:
+        """Say how often the characters of a query also stand inside longer words, where they are not found."""
+        if query.split() != [query] or set("*?") & set(query):
+            return
+        count = len(self.find(f"*{query}*")) - num_found
+        if count > 0:
+            console.note(
+                ngettext(
+                    "{query} also stands inside longer words ({count:,} time). To find these too, search for {wider}",
+                    "{query} also stands inside longer words ({count:,} times). To find these too, search for {wider}",
+                    count,
+                ).format(query=query, count=count, wider=shlex.quote(f"*{query}*"))
+            )
+
+    def note_types(self, names: Iterable[str], console: Reporter) -> None:
+        """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
+        from elmo_zh.contexts.index_files import note_type
+
+        for name in dict.fromkeys(names):
+            if name in self.table.columns:
+                note_type(name, self.table.columns[name], console)
 
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
     """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
-    from elmo_zh.concordance.query import may_match, wanted_lines
+    from elmo_zh.concordance.query import may_match, names_in_condition, wanted_lines
     from elmo_zh.concordance.token_table import TokenTable
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.text.preparation import TextPreparation
@@ -51,29 +76,40 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     config = common.resolve()
     path = choice.index or (None if files else own_index_path())
     if (path is None) != bool(files):
-        raise click.UsageError("Give either files to read or --index INDEX.")
+        raise click.UsageError(_("Give either files to read or --index INDEX."))
     fold = fold_script() if choice.fold_script else str
+    index = None
     if path is not None:
+        if choice.from_name is not None or common.user_dictionary is not None:
+            raise click.UsageError(
+                _("An index has its own words and columns. Leave out --user-dictionary and --from-name.")
+            )
         if choice.index is None:
-            common.console.note(f"Index: {path}, made by explore. To read other texts, give files or --index INDEX")
-        if choice.from_name is not None:
-            raise click.UsageError("An index has its own columns. Leave out --from-name.")
-        if common.user_dictionary is not None:
-            raise click.UsageError("An index is already segmented. Leave out --user-dictionary.")
+            common.console.note(
+                _("Index: {path}, made by explore. To read other texts, give files or --index INDEX").format(path=path)
+            )
         index = ContextIndex.load(path)
         table = TokenTable.of_index(index)
+        folded = table.folded(fold) if choice.fold_script else table
     else:
-        index, preparation = None, TextPreparation.build(config.text, common.user_dictionary)
+        preparation = TextPreparation.build(config.text, common.user_dictionary)
         with common.opened_texts(files, from_name=choice.from_name) as texts:
-            table = TokenTable.of_texts(texts, preparation, may_match(map(fold, queries), fold), common.console)
+            may_be_wanted = may_match(map(fold, queries), fold)
+            folded = table = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
         if not queries:
             common.console.note(
-                "The files are segmented with the current settings. Counts from an index may differ, because an index"
-                " is segmented with its model's settings. To segment as the starter does: --set text.jieba_hmm=false"
+                _(
+                    "The files are segmented with the current settings, an index with those of its model. To count as"
+                    " in an index, give --index INDEX instead of files."
+                )
             )
     if not len(table.ends):
-        raise CorpusError(f"{first_ten(files)}: no text found. Give at least one file that contains text.")
-    return ReadTexts(table, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+        raise CorpusError(
+            _("{files}: no text found. Give at least one file that contains text.").format(files=first_ten(files))
+        )
+    read = ReadTexts(table, folded, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+    read.note_types(names_in_condition(choice.where), common.console)
+    return read
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
@@ -113,12 +149,13 @@ def concordance(
         texts = replace(texts, index=read.index.path if read.index else None)
         found = read.find(query)
         require_matches(query, found, texts)
+        read.note_longer_words(query, len(found), common.console)
         found = _sorted(common, read, _chosen(read, query, found, options), options)
+        _note_renamed(found, options, common)
         if options.output:
             save_concordance(found, options.output)
     shown = [*(found.take(slice(options.top)) if options.top else found)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
-    title = f"{query}: {counted(len(found), 'occurrence')}"
     common.finish(
         {
             "query": query,
@@ -128,20 +165,49 @@ def concordance(
         },
         *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
         "",
-        f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
-        *([f"Wrote {options.output}"] if options.output else []),
+        num_shown(f"{query}: {counted(len(found), 'occurrence')}", len(shown), len(found)),
+        *wrote(options.output),
         _next_step(query, files, texts, options, shown[0].number),
     )
 
 
+def num_shown(title: str, num_rows: int, total: int) -> str:
+    """Return the line below a table, which says how many of its rows are shown."""
+    if num_rows == total:
+        return title
+    return _("{title}, {count:,} shown").format(title=title, count=num_rows)
+
+
+def wrote(output: Path | None) -> list[str]:
+    """Return the line that names the written file, if there is one."""
+    return [_("Wrote {path}").format(path=output)] if output else []
+
+
+def _note_renamed(found: "Concordance", options: ConcordanceOptions, common: Common) -> None:
+    names = found.column_names(for_vertical=options.output is not None and options.output.suffix == ".vrt")
+    if renamed := [f"{name} -> {new}" for name, new in names.items() if name != new]:
+        common.console.note(
+            _("Columns of the texts have other names in the output: {names}").format(names=", ".join(renamed))
+        )
+
+
 def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
     """Raise CorpusError if nothing matches, with advice on how to search again."""
-    if not len(found):
-        among = f" in the lines where {texts.where}" if texts.where else ""
-        advice = "Try fewer characters, or the wildcard *."
-        if not texts.fold_script:
-            advice = "Try fewer characters, the wildcard *, or --fold-script."
-        raise CorpusError(f"{query} does not occur{among}. A match must begin and end at token boundaries. {advice}")
+    if len(found):
+        return
+    among = f" ({texts.where})" if texts.where else ""
+    wider = shlex.quote(f"*{query}*")
+    if texts.fold_script:
+        advice = _("Try fewer characters, or the wildcard *, as in {wider}")
+    else:
+        advice = _("Try fewer characters, --fold-script, or the wildcard *, as in {wider}")
+    raise CorpusError(
+        _("{query} does not occur{among}. A match must begin and end at token boundaries.").format(
+            query=query, among=among
+        )
+        + " "
+        + advice.format(wider=wider)
+    )
 
 
 def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
@@ -150,7 +216,9 @@ def _chosen(read: ReadTexts, query: str, found: "Concordance", options: Concorda
         found = found.containing(options.containing)
         if not len(found):
             raise CorpusError(
-                f"No line with {query} matches {options.containing}. Leave out --containing, or change it."
+                _("No line with {query} matches {expression}. Leave out --containing, or change it.").format(
+                    query=query, expression=options.containing
+                )
             )
     if options.usage is not None:
         found = _with_usages(read, query, found, options)
@@ -167,19 +235,28 @@ def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: Con
     usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
     if options.usage not in usages:
         highest = int(max(usages[usages > 0]))
-        raise ConfigError(f"No match of {query} has usage {options.usage}. The highest usage number is {highest}.")
+        raise ConfigError(
+            _("No match of {query} has usage {usage}. The highest usage number is {highest}.").format(
+                query=query, usage=options.usage, highest=highest
+            )
+        )
     return found.with_figure("usage", usages).take(usages == options.usage)
 
 
 def require_index(read: ReadTexts, option: str) -> "ContextIndex":
     """Return the index being read; raise UsageError if files are being read instead."""
     if read.index is None:
-        raise click.UsageError(f"{option} needs the vectors of an index. Give --index INDEX instead of files.")
+        raise click.UsageError(
+            _("{option} needs the vectors of an index. Give --index INDEX instead of files.").format(option=option)
+        )
     return read.index
 
 
 def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    keys = [key.strip() for key in (options.sort or "").split(",") if key.strip()]
+    from elmo_zh.concordance.query import parse_keys
+
+    keys = parse_keys(options.sort or "")
+    read.note_types((key.removeprefix("-") for key in keys), common.console)
     if options.like is not None:
         from elmo_zh.concordance.kwic import by_meaning
         from elmo_zh.contexts.usages import usage_layer
@@ -194,7 +271,7 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
         index = require_index(read, "--sort surprisal")
         found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
     elif common.model:
-        raise click.UsageError("--model is only for surprisal. Add --sort surprisal, or leave out --model.")
+        raise click.UsageError(_("--model is only for surprisal. Add --sort surprisal, or leave out --model."))
     return found.sorted_by(keys)
 
 
@@ -207,5 +284,6 @@ def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: C
     read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
     if texts.index is not None and options.like is None:
         similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
-        return f"Next, see the lines closest in meaning to the first match: {similar}"
-    return f"Next, see which words occur near these matches: {program()} collocates {typed_word(query)} {read}"
+        return _("Next, see the lines closest in meaning to the first match: {command}").format(command=similar)
+    near = f"{program()} collocates {typed_word(query)} {read}"
+    return _("Next, see which words occur near these matches: {command}").format(command=near)

@@ -8,11 +8,19 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.concordance import files_argument, read_texts, reading_of_texts, require_index, require_matches
+from elmo_zh.cli.concordance import (
+    files_argument,
+    num_shown,
+    read_texts,
+    reading_of_texts,
+    require_index,
+    require_matches,
+    wrote,
+)
 from elmo_zh.cli.options import Common, common_options, input_argument, input_options, shared_options, takes
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import translate
+from elmo_zh.language import _, translate
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
@@ -58,19 +66,20 @@ def frequencies(
       elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
     """
     from elmo_zh.concordance import counts
+    from elmo_zh.concordance.query import unquoted
     from elmo_zh.contexts.index_files import require_column
 
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
+        column = column and unquoted(column)
         divided = require_column(read.table.columns, column or "source", "--by")
-        found = [
-            row
-            for query in queries
-            for row in counts.frequencies(
-                query, read.table, read.wanted, read.find(query).lines, divided, by_part=column is not None
-            )
-        ]
-        rows = found if queries else counts.most_frequent(read.table, read.wanted, divided)
+        read.note_types([column] if column else [], common.console)
+        rows = [] if queries else counts.most_frequent(read.folded, read.wanted, divided)
+        for query in queries:
+            lines = read.find(query).lines
+            read.note_longer_words(query, len(lines), common.console)
+            by_part = column is not None
+            rows += counts.frequencies(query, read.table, read.wanted, lines, divided, by_part=by_part)
         _report(common, rows, options, counted(len(rows), "row" if queries else "word"))
 
 
@@ -187,21 +196,26 @@ def keywords(
     common.resolve()
     if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
         raise click.UsageError(
-            "Say which lines to compare: --where CONDITION, with or without --against-where, or just --against INDEX."
+            _(
+                "Say which lines to compare: --where CONDITION, with or without --against-where, or only --against"
+                " INDEX."
+            )
         )
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
-        other, lines = read.table, ~read.wanted
+        other, lines = read.folded, ~read.wanted
         if against is not None:
             other_read = read_texts(common, (), replace(texts, index=against))
-            other, lines = other_read.table, other_read.wanted
+            other, lines = other_read.folded, other_read.wanted
         elif against_where is not None:
             lines = wanted_lines(other.columns, len(other.ends), against_where)
         elif not lines.any():
             raise ConfigError(
-                f"Every line meets {texts.where!r}, so nothing is left to compare with. Narrow the condition."
+                _("Every line meets {condition!r}, so nothing is left to compare with. Narrow the condition.").format(
+                    condition=texts.where
+                )
             )
-        rows = compare_words((read.table, read.wanted), (other, lines), least=min_count)
+        rows = compare_words((read.folded, read.wanted), (other, lines), least=min_count)
         _report(common, rows, options, counted(len(rows), "word"))
 
 
@@ -251,8 +265,8 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
         {"rows": shown, "count": len(found), "output": str(options.output) if options.output else None},
         *(aligned(cells, [n for n, name in enumerate(header) if name in _LEFT], header) if shown else []),
         "",
-        f"{title}, {len(shown):,} shown" if len(shown) < len(found) else title,
-        *([f"Wrote {options.output}"] if options.output else []),
+        num_shown(title, len(shown), len(found)),
+        *wrote(options.output),
     )
 
 

@@ -17,6 +17,7 @@ from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index_files import Column
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.vocabulary.vocabulary import is_word
 
 Counts = NDArray[np.int64]
@@ -176,7 +177,9 @@ def compare_words(
 
     (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
     if not (own_size and other_size):
-        raise ElmoZhError("One of the two sets of lines contains no tokens to compare. Change the files or conditions.")
+        raise ElmoZhError(
+            _("One of the two sets of lines contains no tokens to compare. Change the files or conditions.")
+        )
     words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
     counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
     total = float(own_size + other_size)
@@ -184,6 +187,8 @@ def compare_words(
     p = chi2.sf(np.abs(likelihood), 1)
     q = false_discovery_control(p) if len(p) else p
     ratio = np.log2(np.maximum(counts, 0.5) / own_size) - np.log2(np.maximum(others, 0.5) / other_size)
+    # In a small set, half an occurrence may be more frequent than the word is in the other set.
+    ratio = np.where(counts == 0, np.minimum(ratio, 0), np.where(others == 0, np.maximum(ratio, 0), ratio))
     return [
         Keyword(
             word=words[row],

@@ -10,12 +10,13 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.concordance.query import ESCAPE_SIGNS
+from elmo_zh.concordance.query import compile_expression
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexedLine, require_column
+from elmo_zh.contexts.index_files import IndexedLine, free_name, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.tables import cell, save_rows
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int64]
 
+# The columns of the output that do not come from the texts.
+OUTPUT_NAMES = ("number", "id", "source", "line", "start", "end", "left", "node", "right")
+_NOT_IN_ATTRIBUTES = re.compile(r"[^a-z0-9_-]+")
+# Characters that XML cannot hold.
+_NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLACE = re.compile(r"([1-9])([LR])")
 _DESCENDING = ("cosine", "surprisal")
 _SCORED_LINES = 500
@@ -54,8 +60,8 @@ class ConcordanceLine:
         """Return the line as JSON values, in the order of the table's columns."""
         left, node, right = self.parts
         place = {"source": self.line.source, "line": self.line.number, "start": self.start, "end": self.end}
-        columns = {name: value for name, value in self.columns.items() if name != "source"}
-        return {"number": self.number, **place, **self.figures, **columns, "left": left, "node": node, "right": right}
+        around = {"left": left, "node": node, "right": right}
+        return {"number": self.number, **place, **self.figures, **self.columns, **around}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +98,7 @@ class Concordance:
 
     def containing(self, expression: str) -> "Concordance":
         """Return the matches whose lines contain a match of a regular expression."""
-        try:
-            pattern = re.compile(expression)
-        except re.error as error:
-            raise ConfigError(
-                f"--containing: {expression!r} is not a regular expression: {error}. {ESCAPE_SIGNS}"
-            ) from None
+        pattern = compile_expression(expression, "--containing")
         found = [pattern.search(self.table.line(number).text) is not None for number in self.lines.tolist()]
         return self.take(np.array(found, np.bool_))
 
@@ -139,8 +140,24 @@ class Concordance:
     def _spans(self) -> Iterator[tuple[int, int]]:
         return zip(self.first.tolist(), self.end.tolist(), strict=True)
 
+    def column_names(self, *, for_vertical: bool = False) -> dict[str, str]:
+        """Return the name under which each column of the texts is written, which no other output has.
+
+        With `for_vertical`, names are legal attributes in the CWB: a-z, 0-9, - and _, without a digit at the start.
+        """
+        names: dict[str, str] = {}
+        columns = [name for name in self.table.columns if name != "source"]
+        for number, name in enumerate(columns, start=1):
+            wanted = name
+            if for_vertical:
+                wanted = _NOT_IN_ATTRIBUTES.sub("_", name.strip().lower()).strip("_-")
+                wanted = wanted if wanted[:1].isalpha() else f"column_{wanted or number}"
+            others = () if for_vertical else set(columns) - {name}
+            names[name] = free_name(wanted, {*OUTPUT_NAMES, *self.figures, *names.values(), *others})
+        return names
+
     def __iter__(self) -> Iterator[ConcordanceLine]:
-        table = self.table
+        table, names = self.table, self.column_names().items()
         for place, (number, (first, end)) in enumerate(zip(self.lines.tolist(), self._spans(), strict=True)):
             line, line_start = table.line(number), int(table.first_tokens(np.array([number]))[0])
             yield ConcordanceLine(
@@ -151,7 +168,7 @@ class Concordance:
                 tokens=table.tokens(line_start, int(table.ends[number])),
                 first_token=first - line_start,
                 end_token=end - line_start,
-                columns={name: column.values[column.codes[number]] for name, column in table.columns.items()},
+                columns={new: table.columns[name].values[table.columns[name].codes[number]] for name, new in names},
                 figures={name: float(values[place]) for name, values in self.figures.items()},
             )
 
@@ -168,8 +185,9 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError(
-            f"--like {like}: no line has this number (lines found: {len(found):,}). Give the number of a line that"
-            " was found."
+            _(
+                "--like {number}: no line has this number (lines found: {count:,}). Give the number of a found line."
+            ).format(number=like, count=len(found))
         )
     own = match_occurrences(index, found)
     vectors = np.full((len(found), index.dimension), np.nan)
@@ -178,9 +196,11 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
             vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
         raise ElmoZhError(
-            f"--like {like}: the index has no vector for this match, because an index leaves out rare words and some"
-            " occurrences of frequent words. Choose another line, or rebuild the index with --max-per-word 0 and a"
-            " lower --min-count."
+            _(
+                "--like {number}: the index has no vector for this match, because an index leaves out rare words and"
+                " some occurrences of frequent words. Choose another line, or rebuild the index with --max-per-word 0"
+                " and a lower --min-count."
+            ).format(number=like)
         )
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
@@ -198,8 +218,10 @@ def match_usages(
     found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
     if np.isnan(found_usages).all():
         raise ElmoZhError(
-            f"{index.path} has no vectors of {word} in these lines, because an index leaves out some occurrences of"
-            " frequent words. Choose other lines, or rebuild the index with --max-per-word 0."
+            _(
+                "{path} has no vectors of {word} in these lines, because an index leaves out some occurrences of"
+                " frequent words. Choose other lines, or rebuild the index with --max-per-word 0."
+            ).format(path=index.path, word=word)
         )
     return found_usages
 
@@ -226,16 +248,20 @@ def save_concordance(found: Concordance, output: Path) -> None:
     if output.suffix != ".vrt":
         save_rows((line.described() for line in found), output)
         return
+    names = found.column_names(for_vertical=True).values()
     with atomic_path(output) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(map(_vertical, found))
+        file.writelines(_vertical(line, dict(zip(names, line.columns.values(), strict=True))) for line in found)
 
 
-def _vertical(line: ConcordanceLine) -> str:
+def _vertical(line: ConcordanceLine, columns: Mapping[str, str]) -> str:
     """Return a line's tokens, one per line, with the match inside <node>; the columns become attributes of <s>."""
-    named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **line.columns}
-    # Names of other columns are not valid names of attributes.
-    attributes = (f" {name}={quoteattr(str(cell(value)))}" for name, value in named.items() if name.isidentifier())
-    tokens = [escape(token) for token in line.tokens]
+    named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **columns}
+    attributes = (f" {name}={quoteattr(_in_xml(str(cell(value))))}" for name, value in named.items())
+    tokens = [escape(_in_xml(token)) for token in line.tokens]
     tokens.insert(line.end_token, "</node>")
     tokens.insert(line.first_token, "<node>")
     return "\n".join([f"<s{''.join(attributes)}>", *tokens, "</s>", ""])
+
+
+def _in_xml(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", text)

@@ -2,22 +2,21 @@
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import Column, ColumnBuilder, IndexedLine
+from elmo_zh.contexts.index_files import COLUMN, Column, ColumnBuilder, IndexedLine, with_source
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter
 from elmo_zh.text.alignment import TokenisedLine
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
-# Marks the end of a line among tokens; no token contains it.
-LINE_END = "\n"
 # Stands for lines that are not selected; their text would fill the memory.
 _UNREAD = IndexedLine("", "", 0)
 
@@ -63,6 +62,17 @@ class TokenTable:
             line=index.line,
         )
 
+    def folded(self, fold: Callable[[str], str]) -> "TokenTable":
+        """Return the table with lines folded as a whole, which may change more than folding each token."""
+        numbers: dict[str, int] = {}
+        words = np.empty(len(self.words), np.int32)
+        for first, end in zip(np.append(0, self.ends[:-1]).tolist(), self.ends.tolist(), strict=True):
+            tokens = self.tokens(first, end)
+            text = fold("".join(tokens))
+            ends = np.cumsum([0, *map(len, tokens)]).tolist()
+            words[first:end] = [numbers.setdefault(text[start:stop], len(numbers)) for start, stop in pairwise(ends)]
+        return replace(self, spellings=list(numbers), words=words)
+
     @classmethod
     def of_texts(
         cls,
@@ -70,8 +80,11 @@ class TokenTable:
         preparation: TextPreparation,
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
+        fold: Callable[[str], str] = str,
     ) -> "TokenTable":
         """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
+
+        With `fold`, which keeps the length of a text, the folded lines are segmented.
 
         Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
         out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
@@ -86,7 +99,7 @@ class TokenTable:
                         if piece.strip():
                             is_wanted = wanted(preparation.normalise(piece).replace(" ", ""))
                             line = IndexedLine(piece, *text.place(number), start=start)
-                            kept.add(line, record.columns, preparation.prepare(piece) if is_wanted else None)
+                            kept.add(line, record.columns, preparation.prepare(fold(piece)) if is_wanted else None)
                         num_cuts += is_rest
                     progress.update(1)
                 if num_cuts:
@@ -99,6 +112,8 @@ class _Lines:
         self._numbers: dict[str, int] = {}
         self._words, self._ends, self._spans = array("i"), array("q"), [np.empty((0, 2), np.int32)]
         self._columns = ColumnBuilder()
+        self._sources: dict[str, int] = {}
+        self._codes = array("i")
         self._lines: list[IndexedLine] = []
 
     def add(self, line: IndexedLine, columns: Mapping[str, str], tokenised: TokenisedLine | None) -> None:
@@ -107,7 +122,8 @@ class _Lines:
             self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
             self._spans.append(tokenised.offsets)
         self._ends.append(len(self._words))
-        self._columns.add({"source": line.source, **columns})
+        self._columns.add(columns)
+        self._codes.append(self._sources.setdefault(line.source, len(self._sources)))
         self._lines.append(_UNREAD if tokenised is None else line)
 
     def table(self) -> TokenTable:
@@ -116,6 +132,6 @@ class _Lines:
             words=np.array(self._words, np.int32),
             spans=np.concatenate(self._spans),
             ends=np.array(self._ends, np.int64),
-            columns=self._columns.columns(),
+            columns=with_source(Column(list(self._sources), np.array(self._codes, COLUMN)), self._columns.columns()),
             line=self._lines.__getitem__,
         )

@@ -23,6 +23,7 @@ from elmo_zh.contexts.index_files import (
     Occurrence,
     damaged,
     load_info,
+    with_source,
 )
 from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_word
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
@@ -252,7 +253,7 @@ class ContextIndex:
     def columns(self) -> Mapping[str, Column]:
         """The columns of the lines by name; the first one, `source`, is the file that each line comes from."""
         lines = self._array(self._layout.lines)
-        return {"source": self._texts.source_column(lines["source"], lines["number"]), **self._arrays.columns()}
+        return with_source(self._texts.source_column(lines["source"], lines["number"]), self._arrays.columns())
 
     def line_numbers(self) -> NDArray[np.int64]:
         """Return each line's number in its text, from 0, shape (L,); sentences from one raw line share a number."""

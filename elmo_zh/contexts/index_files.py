@@ -1,10 +1,10 @@
 """The files of an index: arrays, which are checked when read, and metadata; see docs/contexts.md."""
 
-import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.corpus.cell_types import ColumnType, column_type, sort_key
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import ConfigError, OutputError
 from elmo_zh.invocation import command, program
+from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.mark import require_unchanged
+from elmo_zh.run.reporter import Reporter
 
 # Bump it when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 3
@@ -40,17 +43,26 @@ class Column:
     values: Sequence[str]
     codes: NDArray[np.int32]
 
+    @cached_property
+    def counts(self) -> list[tuple[str, int]]:
+        """The distinct values, each with its number of lines."""
+        numbers = np.bincount(self.codes, minlength=len(self.values)).tolist()
+        return list(zip(self.values, numbers, strict=True))
+
+    @cached_property
+    def type(self) -> ColumnType:
+        """What most of the filled cells are: numbers, dates or text."""
+        return column_type(self.counts)
+
     def ranks(self) -> NDArray[np.float64]:
-        """Return each value's rank, float64, shape (V,): by size if all are numbers (empty first), else by spelling."""
-        numbers = {value: as_number(value) for value in self.values if value}
-        if numbers and None not in numbers.values():
-            return np.array([numbers.get(value, -np.inf) for value in self.values], np.float64)
-        return np.argsort(np.argsort(np.array(self.values, np.str_), kind="stable")).astype(np.float64)
-
-
-def as_number(cell: str) -> float | None:
-    """Return the decimal number that a cell consists of, or None if it is anything else."""
-    return float(cell) if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", cell) else None
+        """Return each value's rank by the column's type, float64, shape (V,): empty cells first, others by spelling."""
+        parse = self.type.parse
+        keys = [
+            (0, sort_key(parsed), "") if (parsed := parse(value)) is not None else (-1 + 2 * bool(value), (), value)
+            for value in self.values
+        ]
+        places = {key: place for place, key in enumerate(sorted({*keys}))}
+        return np.array([places[key] for key in keys], np.float64)
 
 
 def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
@@ -60,6 +72,44 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
         meant = f"Did you mean {close[0]}? " if close else ""
         raise ConfigError(f"{option}: the texts have no column {name}. {meant}Their columns are: {', '.join(columns)}")
     return columns[name]
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a user's column that no column of ours has: the name itself or, say, line_2."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return columns with the file of each line in front as `source`; another column of that name is renamed."""
+    new_name = free_name("source", {"source", *columns})
+    return {"source": source, **{new_name if name == "source" else name: values for name, values in columns.items()}}
+
+
+def note_type(name: str, column: Column, reporter: Reporter) -> None:
+    """Say how a column is compared and sorted, if it holds dates or if some cells are of another type."""
+    count, example = column.type.num_others, column.type.example
+    if column.type.name == "dates" and not count:
+        reporter.note(_("{name}: compared as dates").format(name=name))
+    elif column.type.name == "dates":
+        reporter.note(
+            ngettext(
+                "{name}: compared as dates; {count:,} cell is not a date, such as {example!r}",
+                "{name}: compared as dates; {count:,} cells are not dates, such as {example!r}",
+                count,
+            ).format(name=name, count=count, example=example[:20])
+        )
+    elif count:
+        reporter.note(
+            ngettext(
+                "{name}: compared as numbers; {count:,} cell is not a number, such as {example!r}",
+                "{name}: compared as numbers; {count:,} cells are not numbers, such as {example!r}",
+                count,
+            ).format(name=name, count=count, example=example[:20])
+        )
 
 
 class ColumnBuilder:
@@ -319,7 +369,7 @@ class IndexedTexts:
         """Return the source column, given each line's text and its number in that text, both of shape (L,)."""
         first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
         codes = first[texts].astype(COLUMN)
-        for text, (_, members) in enumerate(self._texts):
+        for text, (_name, members) in enumerate(self._texts):
             own = texts == text
             if members.names:
                 codes[own] += np.searchsorted(members.first_lines, numbers[own], side="right").astype(COLUMN) - 1

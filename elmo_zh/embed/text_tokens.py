@@ -219,7 +219,7 @@ def _block_of(
         unknown=embedder.find_unknown(tokens),
         character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
         source_lines=np.array([row.line for row in rows], np.int64) if is_part else None,
-        texts=[row.text.replace("\0", "\ufffd").encode() for row in rows],
+        texts=[row.text.encode() for row in rows],
         starts=np.array([row.start for row in rows], np.int32) if is_part else None,
         columns=[json.dumps(row.columns, ensure_ascii=False).encode() for row in rows] if has_columns else [],
     )

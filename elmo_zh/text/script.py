@@ -40,14 +40,33 @@ def script_step(script: str) -> Step:
 
 
 def fold_script() -> Callable[[str], str]:
-    """Return a function that maps a word's simplified and traditional spellings to one form of the same length."""
+    """Return a function that maps simplified and traditional spellings to one form of the same length.
+
+    Words are converted first (看著 becomes 看着), then the characters that words leave traditional (乾 of 乾隆), so
+    that the form of a character does not depend on where the text around it is cut.
+    """
     step = script_step("simplified")
+    characters = _FoldedCharacters(step.apply)
 
     def fold(text: str) -> str:
+        if text.isascii():
+            return text
         folded = step.apply(text)
-        return folded if len(folded) == len(text) else text
+        return (folded if len(folded) == len(text) else text).translate(characters)
 
     return fold
+
+
+class _FoldedCharacters(dict[int, str]):
+    def __init__(self, convert: Callable[[str], str]) -> None:
+        super().__init__({ord("著"): "着"})
+        self._convert = convert
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        folded = self._convert(character)
+        self[code] = folded if len(folded) == 1 else character
+        return self[code]
 
 
 def describe_script(script: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from elmo_zh.checks import check_string
-from elmo_zh.run.reporter import counted
+from elmo_zh.language import ngettext
 
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
 # digit or one of =&/%_# is part of a web address or a name, not an end.
@@ -67,11 +67,12 @@ def iter_pieces(
 
 
 def describe_cuts(name: str, num_cuts: int) -> str:
-    """Return a message saying that sentences of a text were cut."""
-    return (
-        f"Sentences in {name} that are longer than {LONGEST_SENTENCE:,} characters are cut into pieces"
-        f" ({counted(num_cuts, 'cut')})."
-    )
+    """Return a message saying that long lines or sentences of a text were cut."""
+    return ngettext(
+        "{name}: long lines are read in pieces of at most {longest:,} characters ({count:,} cut).",
+        "{name}: long lines are read in pieces of at most {longest:,} characters ({count:,} cuts).",
+        num_cuts,
+    ).format(name=name, longest=LONGEST_SENTENCE, count=num_cuts)
 
 
 def _iter_sentences(paragraph: str) -> Iterator[str]:

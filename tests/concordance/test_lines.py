@@ -14,12 +14,15 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.concordance.kwic import Concordance, by_meaning, match_usages, with_surprisal
-from elmo_zh.concordance.query import compile_query, find_matches
+from elmo_zh.concordance.query import Query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.line_scorer import LineScorer
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import ConfigError, ElmoZhError
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.text.preparation import TextPreparation
 
 ROWS = (
     ("text", "year", "author"),
@@ -52,7 +55,7 @@ def index(folder: Path) -> ContextIndex:
 
 
 def find(table: TokenTable, query: str) -> Concordance:
-    return Concordance.of_matches(table, find_matches(table, compile_query(query)))
+    return Concordance.of_matches(table, find_matches(table, Query(query)))
 
 
 def test_an_index_keeps_the_columns_of_records(index: ContextIndex) -> None:
@@ -167,6 +170,58 @@ def test_the_vertical_format_is_xml_with_a_token_on_each_line(folder: Path, tmp_
     assert "".join(root[2].itertext()).split() == ["齉", "ABC", "我们", "吃"]
 
 
+@pytest.fixture(scope="module")
+def odd_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table whose columns have names of ours, names that no format allows, and characters that XML cannot hold."""
+    path = tmp_path_factory.mktemp("odd") / "odd.csv"
+    rows = [
+        ("text", "line", "source", "left", "line_2", "日期", "2nd Name"),
+        ("我们 吃 苹果\0 。", "a", "b", "c", "d", "2020/3/7", "e\0f"),
+        ("苹果树 和 苹果", "", "", "", "", "2020/10/1", "&"),
+    ]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_columns_of_the_texts_never_take_the_place_of_ours(odd_table: Path, tmp_path: Path) -> None:
+    answer = elmo_zh("concordance", "我们", odd_table, "--output", tmp_path / "lines.csv")
+    [row] = rows_of(tmp_path / "lines.csv")
+    assert "line -> line_3" in answer.stderr
+    assert (row["line"], row["source"], row["left"]) == ("0", str(odd_table), "")
+    assert [row[name] for name in ("line_3", "source_2", "left_2", "line_2")] == ["a", "b", "c", "d"]
+    answer = elmo_zh("concordance", "我们", odd_table, "--output", tmp_path / "lines.vrt")
+    root = ElementTree.fromstring(f"<all>{(tmp_path / 'lines.vrt').read_text(encoding='utf-8')}</all>")
+    assert (root[0].attrib["column_6"], root[0].attrib["column_2nd_name"]) == ("2020/3/7", "e\ufffdf")
+    assert "日期 -> column_6" in answer.stderr
+
+
+def test_dates_order_parts_and_longer_words_are_mentioned(odd_table: Path) -> None:
+    answer = elmo_zh("frequencies", odd_table, "--word", "苹果", "--by", "日期", "--json")
+    assert [row["part"] for row in answer.result()["rows"][1:]] == ["2020/3/7", "2020/10/1"]
+    assert "'*苹果*'" in answer.stderr
+    assert "日期" in answer.stderr
+
+
+def test_an_index_keeps_the_lines_that_a_concordance_of_the_file_has(
+    folder: Path, odd_table: Path, tmp_path: Path
+) -> None:
+    built = ContextIndex.build(ElmoEmbedder.load(folder / "model", "cpu"), odd_table, tmp_path / "index", min_count=1)
+    config = TextConfig(segmenter="whitespace")
+    texts = [input_text(source, config) for source in find_sources([str(odd_table)]).sources]
+    ours, files = TokenTable.of_index(built), TokenTable.of_texts(texts, TextPreparation.build(config))
+    assert [ours.line(place) for place in range(2)] == [files.line(place) for place in range(2)]
+    assert list(ours.columns) == list(files.columns)
+
+
+def test_both_scripts_are_found_whatever_the_segmentation(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("opencc")
+    (tmp_path / "a.txt").write_text("他的頭髮很長。\n看著乾隆皇帝的头发\n", encoding="utf-8")
+    for query, count in (("头发", 2), ("頭髮", 2), ("看着", 1), ("乾隆", 1), ("长", 1)):
+        found = elmo_zh("concordance", query, tmp_path / "a.txt", "--fold-script", "--json").result()
+        assert found["lines"] == count, query
+
+
 def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     for name in ("1921_鲁迅.txt", "1936_老舍.txt"):
         (tmp_path / name).write_text("我们今天去看花。\n", encoding="utf-8")
@@ -190,7 +245,7 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
         ("concordance 苹果 --index index --usage 9", "No match of 苹果 has usage 9"),
         ("concordance 苹果 rows.csv --containing [", "is not a regular expression"),
         ("concordance 苹果 rows.csv --containing 鱼", "No line with 苹果 matches 鱼"),
-        ("concordance 苹果 --index index --from-name {a}", "An index has its own columns"),
+        ("concordance 苹果 --index index --from-name {a}", "An index has its own words and columns"),
         ("concordance 苹果 rows.csv --from-name a.txt", "is not a valid pattern"),
         ("concordance 苹果 rows.csv --where year=3000", "No line meets the condition 'year=3000'"),
         ("concordance 苹果 blank.txt", "blank.txt: no text found"),

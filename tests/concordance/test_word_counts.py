@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency, false_discovery_control
 
 from elmo_zh.concordance.counts import collocates, compare_words, dispersion, frequencies, log_likelihood, most_frequent
 from elmo_zh.concordance.kwic import Concordance
-from elmo_zh.concordance.query import compile_query, find_matches
+from elmo_zh.concordance.query import Query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
@@ -24,7 +24,7 @@ SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
 def find(table: TokenTable, query: str) -> Concordance:
-    return Concordance.of_matches(table, find_matches(table, compile_query(query)))
+    return Concordance.of_matches(table, find_matches(table, Query(query)))
 
 
 def test_log_likelihood_is_that_of_scipy() -> None:
@@ -95,6 +95,9 @@ def test_keywords_compare_two_sets_of_lines() -> None:
     assert (found[0].log_likelihood, found[0].p) == pytest.approx((expected.statistic, expected.pvalue))
     assert found[0].log_ratio == pytest.approx(np.log2((6 / 18) / (0.5 / 8)))
     assert [each.q for each in found] == pytest.approx(false_discovery_control([each.p for each in found]).tolist())
+    # Half an occurrence in so few tokens would be more frequent than 足球 is elsewhere.
+    tiny = compare_words((table, np.arange(10) < 1), (table, np.arange(10) > 0), least=1)
+    assert {each.word: each.log_ratio > 0 for each in tiny}["足球"] is False
     with pytest.raises(ElmoZhError, match="One of the two sets of lines contains no tokens"):
         compare_words((table, first), (table, np.zeros(10, np.bool_)))
 
@@ -115,9 +118,9 @@ def test_counts_of_the_sample_are_those_of_a_plain_count() -> None:
     chosen = [word for word in sorted(words) if word.isalpha() and words[word] > 3]
     for word in draw.choice(chosen, 10, replace=False).tolist():
         assert sum(found == word for found in table.tokens(0, len(table.words))) == words[word]
-        parts = [end - first for first, end in zip(*find_matches(table, compile_query(word)), strict=True)]
+        parts = [end - first for first, end in zip(*find_matches(table, Query(word)), strict=True)]
         assert parts.count(1) == words[word]
     common = sorted(pair for pair, count in pairs.items() if count > 2 and all(map(str.isalpha, pair)))
     for number in draw.choice(len(common), 10, replace=False).tolist():
-        first, end = find_matches(table, compile_query(" ".join(common[number])))
+        first, end = find_matches(table, Query(" ".join(common[number])))
         assert (end - first == 2).sum() == pairs[common[number]]

@@ -79,7 +79,8 @@ def _write_text(file: Any, block: LineBlock, line: int, token: int) -> None:
     """Write everything except the vectors for a block that starts at this line and token."""
     lines = slice(line, line + block.num_lines)
     file["line_offsets"][line + 1 : lines.stop + 1] = block.line_offsets[1:] + token
-    file["text"][lines] = np.array(block.texts, object)
+    # HDF5 cannot store NUL.
+    file["text"][lines] = np.array([text.replace(b"\0", "\ufffd".encode()) for text in block.texts], object)
     if block.source_lines is not None:
         file["line"][lines] = block.source_lines
     if block.tokens:
