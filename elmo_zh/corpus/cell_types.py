@@ -174,7 +174,7 @@ def compare(cell: Any, sign: str, wanted: Any) -> bool:
     """Return whether two parsed values have a relation; a date equals any period that contains it."""
     if isinstance(cell, Period):
         if sign in ("=", "==", "!="):
-            return (wanted.first <= cell.first and cell.last <= wanted.last) == (sign != "!=")
+            return bool(wanted.first <= cell.first and cell.last <= wanted.last) == (sign != "!=")
         border = wanted.first if sign in ("<", ">=") else wanted.last
         return bool(_COMPARISONS[sign](cell.first, border))
     return bool(_COMPARISONS[sign](cell, wanted))

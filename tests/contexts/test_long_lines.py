@@ -9,7 +9,7 @@ from messages import Heard, message_of
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.concordance.kwic import Concordance
-from elmo_zh.concordance.query import compile_query, find_matches
+from elmo_zh.concordance.query import Query, find_matches
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
@@ -76,6 +76,6 @@ def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: p
     preparation = load_bundle(model).build_preparation(None)
     table = TokenTable.of_texts([input_text(source, TextConfig())], preparation, reporter=messages)
     assert messages.warnings == [f"Sentences in {path} that are longer than 7 characters are cut into pieces (2 cuts)."]
-    found = list(Concordance.of_matches(table, find_matches(table, compile_query("说"))))
+    found = list(Concordance.of_matches(table, find_matches(table, Query("说"))))
     assert [(each.line.number, each.start) for each in found] == [(1, 0), (1, 9), (1, 12)]
     assert [each.parts for each in found] == [("", "说", "很好很。"), ("好好很很", "说", "好很"), ("", "说", "")]
