@@ -51,7 +51,7 @@ class Column:
 
     @cached_property
     def type(self) -> ColumnType:
-        """What most of the filled cells are: numbers, dates or text."""
+        """The type that most of the filled cells have: numbers, dates or text."""
         return column_type(self.counts)
 
     def ranks(self) -> NDArray[np.float64]:
