@@ -58,7 +58,7 @@ class ReadTexts:
 
     def note_types(self, names: Iterable[str], console: Reporter) -> None:
         """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
-        from elmo_zh.contexts.index_files import note_type
+        from elmo_zh.contexts.columns import note_type
 
         for name in dict.fromkeys(names):
             if name in self.table.columns:

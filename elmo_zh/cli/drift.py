@@ -15,10 +15,10 @@ from elmo_zh.cli.senses import require_picture
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
 from elmo_zh.language import translate
-from elmo_zh.run.reporter import counted, first_ten
+from elmo_zh.run.reporter import aligned, counted, first_ten
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.drift import Drift, WordDrift
+    from elmo_zh.contexts.drift import Comparison, Drift, WordDrift
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import NeighbourLine
 
@@ -48,10 +48,9 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
     if options.periods is not None and len(indexes) > 1:
         raise click.UsageError("--periods divides a single index. Leave out --periods, or give one INDEX.")
     require_picture(options.picture)
-    from elmo_zh.contexts.drift import measure_drift
-    from elmo_zh.contexts.drift_tables import moved_lines, rows
+    from elmo_zh.contexts.build_index import load_word_list
+    from elmo_zh.contexts.drift import measure_drift, moved_lines, rows
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.index_settings import load_word_list
     from elmo_zh.run.tables import save_rows
 
     loaded = [ContextIndex.load(path) for path in indexes]
@@ -100,8 +99,7 @@ def _report(
     options: DriftOptions,
 ) -> None:
     """Report what was compared; warn about equal texts, words of --words left out, and tests that cannot succeed."""
-    from elmo_zh.contexts.drift import LEVEL
-    from elmo_zh.contexts.periods import LEAST_DOCUMENTS
+    from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL
 
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
@@ -150,12 +148,11 @@ def _finish(
     options: DriftOptions,
 ) -> None:
     from elmo_zh.contexts.drift import LEVEL
-    from elmo_zh.contexts.drift_tables import moved_line_rows, step_lines, table_lines
 
-    lines = table_lines([word for word, _ in top])
+    lines = _table_lines([word for word, _ in top])
     for word, moved in top:
         if any(moved) or len(word.steps) > 1:
-            lines += ["", word.word, *step_lines(word), *moved_line_rows((word.old, word.new), moved)]
+            lines += ["", word.word, *_step_lines(word), *_moved_line_rows((word.old, word.new), moved)]
     lines.append("")
     if options.output:
         lines.append(f"{counted(len(found.words), 'word')}: {options.output}")
@@ -195,3 +192,57 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, tuple):
         return [*map(_rounded, value)]
     return round(value, 6) if isinstance(value, float) else value
+
+
+def _table_lines(words: "Sequence[WordDrift]") -> list[str]:
+    """Return the lines of a table that compares the first and the last period for each word."""
+    from elmo_zh.contexts.drift_statistics import MEASURES
+
+    optional = {
+        translate("change"): [each.change for each in words],
+        translate("fragment"): [each.fragment for each in words],
+    }
+    more = {name: cells for name, cells in optional.items() if any(cells)}
+    measures = [name for name in MEASURES if getattr(words[0], name) is not None]
+    header = ["word", words[0].old, words[0].new]
+    header += ["excess" if name == "excess" else name.upper() for name in measures]
+    header += ["interval", "baseline", "old spread", "new spread", "p", "q", *more]
+    found = []
+    for number, each in enumerate(words):
+        row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
+        row += [f"{getattr(each, name):.4f}" for name in measures]
+        row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
+        row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
+        found.append(row)
+    return list(aligned(found, header=header))
+
+
+def _step_lines(word: "WordDrift") -> list[str]:
+    """Return the distances between consecutive periods, one per line; empty if there are only two periods."""
+    if len(word.steps) < 2:
+        return []
+    cells = [
+        [
+            step.boundary,
+            f"{step.distance:.4f}",
+            f"({_interval(step)})",
+            f"{translate('baseline')} {step.baseline:.4f}",
+            f"p {step.p:.2g}",
+            f"q {step.q:.2g}",
+        ]
+        for step in word.steps
+    ]
+    return [f"  {line}" for line in aligned(cells)]
+
+
+def _moved_line_rows(periods: Sequence[str], lines: "Sequence[Sequence[NeighbourLine]]") -> list[str]:
+    """Align lines from two periods at the word, with the name of its period before each line."""
+    from elmo_zh.contexts.occurrences import keyword_lines
+
+    names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
+    shown = keyword_lines([line for own in lines for line in own])
+    return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]
+
+
+def _interval(compared: "Comparison") -> str:
+    return translate(f"{compared.low:.4f} to {compared.high:.4f}")

@@ -135,7 +135,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
     """Add the words of the list in `choice` to its words; warn about words that the index lacks."""
-    from elmo_zh.contexts.index_settings import load_word_list
+    from elmo_zh.contexts.build_index import load_word_list
     from elmo_zh.errors import ElmoZhError
     from elmo_zh.explore.points import by_count
 

@@ -32,9 +32,8 @@ from elmo_zh.invocation import program, typed_word
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.build_index import IndexReport
+    from elmo_zh.contexts.build_index import IndexReport, IndexSettings
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.index_settings import IndexSettings
     from elmo_zh.contexts.occurrences import NeighbourLine, TokenInSentence
     from elmo_zh.embed.embedder import ElmoEmbedder
 
@@ -79,19 +78,16 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
 
 
 def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: bool) -> "IndexSettings":
-    from elmo_zh.checks import check_layers
-    from elmo_zh.contexts.index_settings import INDEXED, IndexSettings, load_word_list, word_former
+    from elmo_zh.contexts.build_index import IndexSettings, indexed_layers, load_word_list, word_former
     from elmo_zh.errors import ElmoZhError
 
-    layers = check_layers(options.layers, embedder.num_layers, "index", "--layers", among=INDEXED, kind=ElmoZhError)
+    layers = indexed_layers(options.layers, embedder.num_layers, "index", "--layers", ElmoZhError)
     words = load_word_list(options.words, word_former(embedder, segmented=segmented)) if options.words else None
-    return IndexSettings(
-        layers=tuple(sorted(layers.numbers(embedder.num_layers))), words=words, segmented=segmented, options=options
-    )
+    return IndexSettings(layers=layers, words=words, segmented=segmented, options=options)
 
 
 def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> None:
-    from elmo_zh.contexts.index_settings import describe_missing_words
+    from elmo_zh.contexts.build_index import describe_missing_words
 
     counts = report.counts
     if missing := report.missing_words:

@@ -134,7 +134,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
 def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
     from elmo_zh.contexts.line_scorer import LineScorer
-    from elmo_zh.contexts.score_lines import accuracies, iter_pair_scores, parse_pair_columns
+    from elmo_zh.contexts.score_texts import MEASURES_OF_PAIRS, accuracies, iter_pair_scores, parse_pair_columns
 
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
@@ -143,10 +143,10 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         scores = list(iter_pair_scores(scorer, texts, names, common.console))
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
-    groups, measures = accuracies(scores), ("right", "right_by_perplexity", "right_by_slln_lp")
-    totals = {measure: sum(group[measure] for group in groups.values()) for measure in measures}
+    groups = accuracies(scores)
+    totals = {measure: sum(group[measure] for group in groups.values()) for measure in MEASURES_OF_PAIRS}
     rows = [
-        [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in measures)]
+        [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in MEASURES_OF_PAIRS)]
         for kind, group in groups.items()
     ]
     header = ["kind", "pairs", "by probability", "by perplexity", "by SLLN-LP"]

@@ -54,8 +54,8 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     if options.no_substitutes and common.model:
         raise click.UsageError("--no-substitutes needs no model. Leave out --model or --no-substitutes.")
     require_picture(options.picture)
+    from elmo_zh.contexts.columns import require_column
     from elmo_zh.contexts.index import ContextIndex
-    from elmo_zh.contexts.index_files import require_column
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = ContextIndex.load(index_or_own(common, index_path))

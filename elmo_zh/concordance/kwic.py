@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from elmo_zh.concordance.query import compile_expression
 from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexedLine, free_name, require_column
+from elmo_zh.contexts.columns import free_name, require_column
+from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
 from elmo_zh.language import _
@@ -193,7 +193,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
     vectors = np.full((len(found), index.dimension), np.nan)
     for row, numbers in enumerate(own):
         if len(numbers):
-            vectors[row] = unit_rows(index.vectors_of(numbers, layer)).mean(axis=0)
+            vectors[row] = unit_rows(index.vectors(layer)[numbers]).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
         raise ElmoZhError(
             _(

@@ -1,50 +1,213 @@
 """Build an index of occurrences: vectors of words in their sentences, stored on disk for similarity search.
 
 The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen, which fixes their
-number; then the model reads the lines that contain one; and at the end the vectors are joined.
+number; then the model reads the lines that contain one; and at the end the vectors are joined. `contexts.index` has the
+files.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from hashlib import sha256
+from itertools import chain, pairwise
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elmo_zh.checks import check_path, check_paths
+from elmo_zh.checks import check_instance, check_layers, check_path, check_paths, check_strings, check_whole_number
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.index_content import (
-    KEPT_ROWS,
-    WordNumbers,
-    compute_vectors,
-    count_words,
-    write_index_text,
-    write_vectors,
-)
-from elmo_zh.contexts.index_files import INDEX_FORMAT, VECTOR, IndexLayout
-from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_words
+from elmo_zh.contexts import IndexOptions
+from elmo_zh.contexts.columns import COLUMN, ColumnBuilder
+from elmo_zh.contexts.index import INDEX_FORMAT, LINE, NORM, OCCURRENCE, POSTING, TOKEN, VECTOR, WORD, IndexLayout
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Stamp
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import CorpusError, ElmoZhError
-from elmo_zh.run.arrays import save_npy
+from elmo_zh.run.arrays import ArrayWriter, load_npy, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_json
-from elmo_zh.run.job import Files, Step, Work, run_job
+from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
-from elmo_zh.run.reporter import Hints, Reporter, counted, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten, format_bytes
+from elmo_zh.text.alignment import find_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE
-from elmo_zh.text.windows import WINDOW_ITEMS
+from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
 from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
 _OTHER_BYTES = 100
-# The folder with the files that the step `choose` writes.
-_FILES = "files"
+# The folder with the files that the step `choose` writes, and its file with the numbers of the lines to compute.
+_FILES, _KEPT_LINES = "files", "rows.npy"
+_HASHED_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """The settings that, together with the texts and the model, determine the content of an index."""
+
+    layers: tuple[int, ...]  # ascending
+    words: frozenset[str] | None = None  # None for all that are not mere punctuation
+    segmented: bool = False
+    options: IndexOptions = field(default_factory=IndexOptions)
+    made_by: str = ""  # the command that made the index for its own use; "" for `index`
+
+    def described(self) -> dict[str, Any]:
+        """Return the settings as JSON values, with the number and digest of the words instead of a list."""
+        words: Any = None
+        if self.words is not None:
+            digest = sha256("\n".join(sorted(self.words)).encode()).hexdigest()
+            words = {"count": len(self.words), "digest": f"sha256:{digest}"}
+        return {
+            "layers": list(self.layers),
+            "segmented": self.segmented,
+            "split_sentences": self.options.split_sentences,
+            "min_count": self.options.min_count,
+            "max_per_word": self.options.max_per_word,
+            "words": words,
+            "seed": self.options.seed,
+            **({"made_by": self.made_by} if self.made_by else {}),
+        }
+
+    def wants(self, word: str, count: int) -> bool:
+        """Return whether a word with this many occurrences goes into the index."""
+        if self.words is not None:
+            return word in self.words
+        # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
+        return count >= self.options.min_count and is_word(word)
+
+
+def indexed_layers(
+    layers: object, num_layers: int, call: str, name: str = "layers", kind: type[Exception] = ValueError
+) -> tuple[int, ...]:
+    """Return layer numbers, ascending; an index keeps whole layers, so their mean and their mix are refused."""
+    checked = check_layers(layers, num_layers, call, name, among=("all", "top"), kind=kind)
+    return tuple(sorted(checked.numbers(num_layers)))
+
+
+def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozenset[str]:
+    """Read and normalise a file with one word per line; raise CorpusError if it has no words."""
+    words = form_words(iter_lines(path), normalise)
+    if not words:
+        raise CorpusError(f"--words {path}: the file contains no words. Write one word on each line.")
+    return words
+
+
+def form_words(words: Iterable[str], normalise: Callable[[str], str]) -> frozenset[str]:
+    """Strip white space around words, normalise them, and drop empty ones."""
+    return frozenset(normalise(word.strip()) for word in words) - {""}
+
+
+def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str], str]:
+    """Return the function that maps a word to its form in prepared text; for segmented text, it changes nothing."""
+    return str if segmented else (lambda word: "".join(embedder.tokens(word)))
+
+
+def describe_missing_words(words: Sequence[str], argument: str) -> str:
+    """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
+    return f"The tokens of the text do not include {counted(len(words), 'word')} from {argument}: {first_ten(words)}"
+
+
+class Sampler:
+    """Chooses the occurrences to index, block by block: all, or a sample for frequent words (`sample_places`)."""
+
+    def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
+        """Draw samples for W distinct words; `counts` has the number of occurrences of each word, int64, shape (W,)."""
+        pairs = zip(words, counts.tolist(), strict=True)
+        is_wanted = np.array([settings.wants(word, count) for word, count in pairs], np.bool_)
+        seed, most = settings.options.seed, settings.options.max_per_word or np.inf
+        self._is_whole = is_wanted & (counts <= most)
+        self._seen = np.zeros(len(words), np.int64)
+        sampled = [
+            self._keys(sample_places(words[number], seed, int(counts[number]), int(most)), number)
+            for number in np.flatnonzero(is_wanted & (counts > most)).tolist()
+        ]
+        self._sampled = np.sort(np.concatenate([*sampled, [np.iinfo(np.int64).max]]))
+
+    def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return a mask of the chosen tokens among the next ones, given as word numbers; bool, shape (n,)."""
+        keys = self._keys(self._seen[numbers] + _earlier_equals(numbers), numbers)
+        self._seen += np.bincount(numbers, minlength=len(self._seen))
+        is_sampled = self._sampled[np.searchsorted(self._sampled, keys)] == keys
+        return np.asarray(self._is_whole[numbers] | is_sampled)
+
+    def _keys(self, running: NDArray[np.int64], numbers: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """Combine the running number of an occurrence of a word with the word's number."""
+        return running * len(self._seen) + numbers
+
+
+def sample_places(word: str, seed: int, count: int, size: int) -> NDArray[np.int64]:
+    """Sample a word's occurrences; return their running numbers in random order. Adding text changes few of them.
+
+    The sample has the occurrences with the smallest hashes of seed, word and running number.
+    """
+    generator = np.random.PCG64([seed, *word.encode()])
+    places, hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
+    for start in range(0, count, _HASHED_AT_ONCE):
+        block = np.arange(start, min(start + _HASHED_AT_ONCE, count))
+        places, hashes = np.append(places, block), np.append(hashes, generator.random_raw(len(block)))
+        kept = np.argsort(hashes, kind="stable")[:size]
+        places, hashes = places[kept], hashes[kept]
+    return places
+
+
+def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, for each number, how many equal numbers come before it, int64, shape (n,)."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    earlier = np.empty(len(numbers), np.int64)
+    earlier[order] = np.arange(len(numbers)) - np.searchsorted(ordered, ordered)
+    return earlier
+
+
+class WordNumbers:
+    """The distinct tokens of all texts, sorted, with their numbers and counts."""
+
+    def __init__(self, counts: Counter[bytes]) -> None:
+        self.spellings = sorted(counts)  # UTF-8 sorts as its code points do
+        self.numbers = {word: number for number, word in enumerate(self.spellings)}
+        self.words = [word.decode() for word in self.spellings]
+        self.counts = np.fromiter(map(counts.__getitem__, self.spellings), np.int64, len(counts))
+
+    def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the numbers of the given tokens, int64, shape (n,)."""
+        return np.fromiter(map(self.numbers.__getitem__, tokens), np.int64, len(tokens))
+
+
+def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
+    """Count the distinct tokens in all texts, reading them from disk block by block."""
+    counts = Counter[bytes]()
+    with reporter.progress("count", unit="tokens") as progress:
+        for block in chain.from_iterable(each.blocks() for each in tokens):
+            counts.update(block.tokens)
+            progress.update(len(block.tokens))
+    return WordNumbers(counts)
+
+
+class _ReadText(NamedTuple):
+    text: InputText
+    digest: str
+    tokens: TextTokens
+
+    def described(self) -> dict[str, Any]:
+        """Return the entry of the text in index.json."""
+        members = {"members": self.text.members.described()} if self.text.members.names else {}
+        lines = self.tokens.counts.lines
+        return {"name": self.text.name, "digest": self.digest, "lines": lines, **self.text.reading, **members}
+
+
+class _ChooseFrom(NamedTuple):
+    read: list[_ReadText]
+    reporter: Reporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +293,7 @@ class IndexJob:
         path.mkdir()
         layout = IndexLayout(path)
         for file in kept.path.iterdir():
-            if file.name != KEPT_ROWS:
+            if file.name != _KEPT_LINES:
                 link_or_copy(file, path / file.name)
         write_vectors(layout, layout.arrays(info["counts"], layers, self.embedder.dimension), layers, parts)
         files = layout.files(layers) + [layout.user_dictionary] * layout.user_dictionary.exists()
@@ -145,7 +308,7 @@ class IndexJob:
             missing_words=tuple(info["missing_words"]),
         )
 
-    def _write_all_tokens(self, work: Work) -> list["_ReadText"]:
+    def _write_all_tokens(self, work: Work) -> list[_ReadText]:
         """Write the tokens of the texts; skip non-text files found in folders."""
         read, hints = [], Hints(work.reporter)
         for number, (text, (stamp, digest)) in enumerate(zip(self.texts, self._read_from, strict=True)):
@@ -162,7 +325,7 @@ class IndexJob:
             raise CorpusError("The folder contains no text files. Give text files, or a folder that contains some.")
         return read
 
-    def _choose(self, given: "_ChooseFrom", files: Files) -> dict[str, Any]:
+    def _choose(self, given: _ChooseFrom, files: Files) -> dict[str, Any]:
         """Choose the occurrences and write everything except the vectors; return the content of index.json."""
         read, reporter = given
         tokens = [text.tokens for text in read]
@@ -170,9 +333,10 @@ class IndexJob:
         counts = TokenCounts()
         for text_tokens in tokens:
             counts.add(text_tokens.counts)
-        unit = "sentence" if self.settings.options.split_sentences else "line"
-        reporter.note(f"{counted(len(read), 'text')}: {counted(counts.lines, unit)}, {counted(counts.tokens, 'token')}")
-        self._hint_at_unknown_words(counts, words, reporter)
+        if line := describe_unknown_rate(
+            self.embedder.bundle, counts.tokens, counts.unknown_tokens, self._unknown_words(words)
+        ):
+            reporter.warn(line)
         with files.folder(_FILES) as folder:
             layout, settings = IndexLayout(folder), self.settings
             found, rows = write_index_text(layout, tokens, settings, words, reporter)
@@ -180,7 +344,7 @@ class IndexJob:
             found = {**counts.reported(), **found, "distinct_words": len(words.numbers)}
             if not counts.backed_off_tokens:
                 found.pop("backed_off_tokens", None)
-            save_npy(folder / KEPT_ROWS, rows)
+            save_npy(folder / _KEPT_LINES, rows)
             if dictionary := self.embedder.user_dictionary:
                 copyfile(dictionary, layout.user_dictionary)
         missing = sorted(word for word in settings.words or () if word.encode() not in words.numbers)
@@ -194,33 +358,20 @@ class IndexJob:
             "missing_words": missing,
         }
 
-    def _hint_at_unknown_words(self, counts: TokenCounts, words: WordNumbers, reporter: Reporter) -> None:
-        unknown = self._unknown_words(words)
-        line = describe_unknown_rate(self.embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
-        if line:
-            reporter.warn(line)
-
     def _unknown_words(self, words: WordNumbers) -> dict[str, int]:
         spelled = words.words
         unknown = np.flatnonzero(self.embedder.find_unknown(spelled)).tolist()
         return {spelled[number]: int(words.counts[number]) for number in unknown}
 
     def _require_words(self, found: dict[str, int], words: WordNumbers) -> None:
+        """Raise CorpusError if there is no occurrence to index."""
         if found["occurrences"]:
             return
         names = ", ".join(text.name for text in self.texts[:3])
-        if not any(map(is_word, words.words)):
-            raise CorpusError(f"{names}: the text contains no words. Give a text with words.")
-        distinct = counted(len(words.numbers), "distinct token")
-        if (wanted := self.settings.words) is not None:
-            raise CorpusError(
-                f"{names}: none of the words in --words ({len(wanted):,} given) is a token of the text ({distinct})."
-                " Write the words as the segmenter splits them, or leave out --words."
-            )
-        raise CorpusError(
-            f"{names}: no word occurs at least {self.settings.options.min_count:,} times ({distinct} in total)."
-            " Give more text, or lower --min-count."
-        )
+        reason = "Lower --min-count, or give more text."
+        if self.settings.words is not None:
+            reason = "Write the words of --words as the segmenter splits them."
+        raise CorpusError(f"{names}: no word to index among {counted(len(words.numbers), 'distinct token')}. {reason}")
 
     def _make_room(self, counts: dict[str, int], work: Work) -> None:
         """Report the size of the vectors, and raise OutputError if the disk does not have enough space."""
@@ -237,32 +388,235 @@ class IndexJob:
         )
 
 
-class _ReadText(NamedTuple):
-    text: InputText
-    digest: str
-    tokens: TextTokens
+def write_index_text(
+    layout: IndexLayout,
+    tokens: Sequence[TextTokens],
+    settings: IndexSettings,
+    words: WordNumbers,
+    reporter: Reporter,
+) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """Choose the occurrences and write all files except the vectors; return counts and the lines with occurrences."""
+    sampler = Sampler(settings, words.words, words.counts)
+    columns = ColumnBuilder()
+    with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
+        for source, text in enumerate(tokens):
+            for block in text.blocks():
+                numbers = words.look_up(block.tokens)
+                chosen = sampler.choose(numbers)
+                writer.add(source, block, numbers.astype(np.int32), chosen)
+                for described in block.columns or [b"{}"] * block.num_lines:
+                    columns.add(json.loads(described))
+                progress.update(len(block.tokens))
+    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
+    num_words = _write_words(layout, words, np.array(occurrences["word"]))
+    rows = np.unique(occurrences["line"]).astype(np.int64)
+    found = columns.columns()
+    codes = np.zeros((writer.num_lines, len(found)), COLUMN)
+    for number, column in enumerate(found.values()):
+        codes[:, number] = column.codes
+    save_npy(layout.columns, codes)
+    write_json(layout.column_values, {name: list(column.values) for name, column in found.items()})
+    counts = {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(found)}
+    return counts, rows
 
-    def described(self) -> dict[str, Any]:
-        """Return the entry of the text in index.json."""
-        members = {"members": self.text.members.described()} if self.text.members.names else {}
-        lines = self.tokens.counts.lines
-        return {"name": self.text.name, "digest": self.digest, "lines": lines, **self.text.reading, **members}
+
+def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
+    """Write the words and the postings of each word's occurrences; return the number of words that have any."""
+    postings = np.bincount(occurring, minlength=len(words.spellings))
+    table = np.zeros(len(words.spellings), WORD)
+    table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
+    table["count"] = words.counts
+    table["postings_end"] = np.cumsum(postings)
+    save_npy(layout.words, table)
+    layout.word_text.write_bytes(b"".join(words.spellings))
+    save_npy(layout.postings, np.argsort(occurring, kind="stable").astype(POSTING))
+    return int(np.count_nonzero(postings))
 
 
-class _ChooseFrom(NamedTuple):
-    read: list[_ReadText]
-    reporter: Reporter
+class _TextWriter:
+    def __init__(self, layout: IndexLayout) -> None:
+        self._layout, self._stack = layout, ExitStack()
+        self._num_bytes = 0
+
+    def __enter__(self) -> "_TextWriter":
+        self._text = self._stack.enter_context(self._layout.line_text.open("wb"))
+        self._lines = self._array(self._layout.lines, LINE)
+        self._tokens = self._array(self._layout.tokens, TOKEN)
+        self._occurrences = self._array(self._layout.occurrences, OCCURRENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for array in (self._lines, self._tokens, self._occurrences):
+            array.finish()
+        self._stack.close()
+
+    @property
+    def num_lines(self) -> int:
+        return self._lines.num_rows
+
+    def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
+        return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)
+
+    def add(self, source: int, block: TextBlock, words: NDArray[np.int32], chosen: NDArray[np.bool_]) -> None:
+        """Write the lines of a block, their tokens, and the chosen occurrences."""
+        tokens = np.zeros(len(words), TOKEN)
+        tokens["word"] = words
+        spans = _spans(block)
+        tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
+        places = np.flatnonzero(chosen)
+        line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
+        found = np.zeros(len(places), OCCURRENCE)
+        found["line"] = self._lines.num_rows + line_of_token
+        found["token"] = places - block.line_offsets[line_of_token]
+        for name in TOKEN.names or ():
+            found[name] = tokens[name][places]
+        lines = np.zeros(block.num_lines, LINE)
+        lines["end"] = self._num_bytes + np.cumsum([len(text) for text in block.texts], dtype=np.int64)
+        lines["source"] = source
+        lines["number"] = (
+            np.arange(block.num_lines) + block.first_line if block.source_lines is None else block.source_lines
+        )
+        lines["start"] = 0 if block.starts is None else block.starts
+        lines["tokens_end"] = self._tokens.num_rows + block.line_offsets[1:]
+        self._text.write(b"".join(block.texts))
+        self._num_bytes += sum(map(len, block.texts))
+        self._lines.append(lines)
+        self._tokens.append(tokens)
+        self._occurrences.append(found)
+
+
+def _spans(block: TextBlock) -> NDArray[np.int32]:
+    """Return the start and end of each token within its line, int32, shape (N, 2)."""
+    if block.character_offsets is None:
+        lines = zip(block.iter_lines(), block.texts, strict=True)
+        spans = (find_tokens(text.decode(), [each.decode() for each in block.tokens[own]]) for (_, own), text in lines)
+        return np.concatenate([np.empty((0, 2), np.int32), *spans])
+    if block.starts is None:
+        return block.character_offsets
+    return np.asarray(block.character_offsets - block.starts.repeat(np.diff(block.line_offsets))[:, None])
+
+
+class _Task(NamedTuple):
+    """Lines of tokens, the positions of n chosen tokens in their lines, and the first chosen token of each line."""
+
+    lines: list[list[str]]
+    places: NDArray[np.int32]
+    edges: NDArray[np.int64]
+
+
+def compute_vectors(
+    embedder: ElmoEmbedder,
+    work: Work,
+    layout: IndexLayout,
+    tokens: Sequence[TextTokens],
+    layers: Sequence[int],
+    part_lines: int,
+) -> list[FinishedPart]:
+    """Compute the vectors of the chosen occurrences, in the selected layers, in parts of lines with an occurrence."""
+    rows = load_npy(layout.path / _KEPT_LINES)
+    step = Step(
+        name="index", compute=_OccurrenceVectors(embedder, tuple(layers)), unit="lines", size=int, total=len(rows)
+    )
+    done = work.finished(step.name)
+    rows_left = rows[sum(part.value() for part in done) :]
+    tasks = _iter_tasks(layout, _iter_tokens(tokens, rows_left), rows_left, part_lines)
+    return [*done, *work.run(step, tasks, after=done)]
+
+
+def write_vectors(
+    layout: IndexLayout,
+    arrays: Mapping[Path, tuple[np.dtype[Any], tuple[int, ...]]],
+    layers: Sequence[int],
+    parts: Iterable[FinishedPart],
+) -> None:
+    """Join the vectors of all parts, and write their norms."""
+    with ExitStack() as stack:
+        vector_files, norm_files = (
+            [ArrayWriter(stack.enter_context(path.open("wb")), arrays[path][0], *arrays[path][1]) for path in paths]
+            for paths in (map(layout.vectors, layers), map(layout.norms, layers))
+        )
+        for part in parts:
+            vectors = load_npy(part.file("npy"))
+            for vector_file, norm_file, layer_vectors in zip(vector_files, norm_files, vectors, strict=True):
+                vector_file.append(layer_vectors)
+                norm_file.append(np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM))
+
+
+def _iter_tasks(
+    layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], part_lines: int
+) -> Iterator[_Task]:
+    """Yield the lines in parts; `rows` are their numbers."""
+    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
+    first_line = 0
+    for lines in iter_windows(token_lists, len, most_items=part_lines):
+        numbers = rows[first_line : first_line + len(lines)]
+        edges = np.searchsorted(occurrences["line"], [*numbers, numbers[-1] + 1])
+        first, last = int(edges[0]), int(edges[-1])
+        yield _Task(lines, np.array(occurrences["token"][first:last]), edges - first)
+        first_line += len(lines)
+
+
+@dataclass(frozen=True)
+class _OccurrenceVectors:
+    embedder: ElmoEmbedder
+    layers: tuple[int, ...]
+
+    def __call__(self, task: _Task, files: Files) -> int:
+        """Write the vectors of the selected tokens, float16, shape (layers, n, 2P); return the number of lines."""
+        found = np.empty((len(self.layers), len(task.places), self.embedder.dimension), VECTOR)
+        vectors = self.embedder.compute_vectors(task.lines)
+        for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
+            for layer_vectors, layer in zip(found, self.layers, strict=True):
+                layer_vectors[start:end] = activations[layer, task.places[start:end]]
+        with files.file("npy") as path:
+            save_npy(path, found)
+        return len(task.lines)
+
+
+def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
+    """Yield the tokens of each row; `rows` are in ascending order and counted across all texts."""
+    first_row = 0
+    for each in tokens:
+        for block in each.blocks():
+            start, end = np.searchsorted(rows, (first_row, first_row + block.num_lines)).tolist()
+            for row in (rows[start:end] - first_row).tolist():
+                own = slice(*block.line_offsets[row : row + 2].tolist())
+                yield [token.decode() for token in block.tokens[own]]
+            first_row += block.num_lines
 
 
 def index_files(
-    embedder: ElmoEmbedder, paths: object, output: object, settings: IndexSettings, *, force: bool, reporter: Reporter
+    embedder: ElmoEmbedder,
+    paths: object,
+    output: object,
+    options: IndexOptions,
+    layers: object,
+    words: object,
+    *,
+    segmented: bool,
+    force: bool,
+    reporter: Reporter | None,
 ) -> None:
-    """Write an index of the files and folders given to a Python call, as `elmo-zh index` does."""
-    from_name, segmented = settings.options.from_name, settings.segmented
+    """Write an index as `elmo-zh index` does; `ContextIndex.build` describes the arguments and the errors."""
+    check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
+    if segmented and options.split_sentences:
+        raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
+    for each in fields(options):
+        if (least := each.metadata["least"]) is not None:
+            check_whole_number(getattr(options, each.name), "build", each.name, least, each.metadata["most"])
+    wanted = None
+    if words is not None:
+        wanted = form_words(check_strings(words, "build", "words"), word_former(embedder, segmented=segmented))
+        if not wanted:
+            raise ValueError("build: words has no word in it; leave it out to index all words")
+    numbers = indexed_layers(layers, embedder.num_layers, "build")
+    settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
     folder, given = check_path(output, "build", "path", "a folder"), check_paths(paths, "build", "texts")
+    reporter = reporter or WarningReporter()
     with opened_inputs(given, reporter) as sources:
         texts = [
-            input_text(source, TextConfig(), segmented=segmented, from_name=from_name) for source in sources.sources
+            input_text(source, TextConfig(), segmented=segmented, from_name=options.from_name)
+            for source in sources.sources
         ]
         job = IndexJob(embedder=embedder, texts=texts, output=folder, settings=settings)
         report = run_job(job, force=force, reporter=reporter)

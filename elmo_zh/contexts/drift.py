@@ -1,7 +1,11 @@
 """Find words that are used differently in different periods: parts of one index, or indexes made with one model."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -9,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.checks import check_choice, check_instance, check_strings, check_whole_number
+from elmo_zh.contexts.columns import require_column
 from elmo_zh.contexts.drift_statistics import (
     MEASURES,
     DocumentSums,
@@ -18,18 +23,133 @@ from elmo_zh.contexts.drift_statistics import (
     distinct_rows,
     permutation_test,
 )
-from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index import ContextIndex, Neighbour
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.periods import Period, periods_of
+from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.vocabulary.vocabulary import is_word
 
+Numbers = NDArray[np.int64]
+
+# In a period with fewer documents, raw lines count as documents: there would be too few ways to divide so few.
+LEAST_DOCUMENTS = 5
+# A word is a fragment if the same token stands directly beside at least this share of its occurrences.
+_FRAGMENT_SHARE = 0.8
+# A particle beside a word does not make it a fragment: 时候 belongs to no name, though 的 is nearly always before it.
+_PARTICLES = frozenset("的地得了着著过過")
 LEVEL = 0.05
 _LEAST = {"min_count": 2, "permutations": 1, "seed": 0}
 _SHOWN_WORDS = 5
+# What the models of indexes must share.
+_SAME = ("model_digest", "precision", "unknown")
 # Number of clusters of a word's occurrences; the Jensen-Shannon divergence compares their shares.
 _NUM_USAGES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """A period of time or a group of texts: a subset of the lines in an index."""
+
+    name: str  # a value of a column, or the name of the index; old and new for two indexes
+    index: ContextIndex  # the index with these lines
+    lines: NDArray[np.bool_]  # which lines belong to the period, bool, shape (L,)
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """The number of occurrences of each indexed word in the period, sampled or not."""
+        tokens, ends = self.index.tokens()
+        spellings = self.index.distinct_tokens
+        own = tokens["word"][np.repeat(self.lines, np.diff(ends, prepend=0))]
+        counts = np.bincount(own, minlength=len(spellings)).tolist()
+        return {word: count for word in self.index.words if (count := counts[bisect_left(spellings, word)])}
+
+    @cached_property
+    def by_lines(self) -> bool:
+        """Whether raw lines count as documents because there are fewer than five documents."""
+        return len(np.unique(_documents(self.index)[self.lines])) < LEAST_DOCUMENTS
+
+    @cached_property
+    def documents(self) -> Numbers:
+        """The document number of each line in the index, int64, shape (L,)."""
+        return _documents(self.index, by_lines=self.by_lines)
+
+    @cached_property
+    def _token_numbers(self) -> Numbers:
+        return self.index.token_numbers()
+
+    def occurrences(self, word: str) -> Numbers:
+        """Return the numbers of a word's occurrences in the period, ascending, int64, shape (n,)."""
+        if word not in self.counts:
+            return np.empty(0, np.int64)
+        numbers = self.index.occurrences(word)
+        return numbers[self.lines[self._lines_of(numbers)]]
+
+    def documents_of(self, numbers: Numbers) -> Numbers:
+        """Return the document number of each occurrence, int64, shape (n,)."""
+        return self.documents[self._lines_of(numbers)]
+
+    def _lines_of(self, numbers: Numbers) -> Numbers:
+        return np.searchsorted(self.index.tokens()[1], self._token_numbers[numbers], side="right")
+
+    def whole_of(self, word: str, numbers: Numbers) -> str | None:
+        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
+
+        At least 80% of its occurrences have the same word, but no particle, directly before or directly after them.
+        """
+        for place, beside in enumerate(self._words_beside(numbers)):
+            found = Counter(beside.tolist()).most_common(1)
+            if found and found[0][1] >= _FRAGMENT_SHARE * len(numbers):
+                other = self.index.distinct_tokens[found[0][0]]
+                if is_word(other) and other not in _PARTICLES:
+                    return f"{word} {other}" if place else f"{other} {word}"
+        return None
+
+    def _words_beside(self, numbers: Numbers) -> Iterator[NDArray[np.int32]]:
+        """Yield the word numbers of the tokens directly before, then directly after, occurrences within their lines."""
+        tokens, ends = self.index.tokens()
+        places, lines = self._token_numbers[numbers], self._lines_of(numbers)
+        starts = np.where(lines > 0, ends[lines - 1], 0)
+        yield tokens["word"][places[places > starts] - 1]
+        yield tokens["word"][places[places + 1 < ends[lines]] + 1]
+
+
+def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
+    """Return the two or more periods to compare: one for each value of a column in one index, or one for each index.
+
+    Values are sorted as numbers if all are numbers; lines without a value are left out.
+    """
+    if column is None:
+        names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
+        pairs = zip(names, indexes, strict=True)
+        found = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
+        described = f"{indexes[0].path} is a single period."
+    else:
+        [index] = indexes
+        values = require_column(index.columns, column, "--periods")
+        kept = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
+        found = [Period(values.values[code], index, values.codes == code) for code in kept]
+        found = [period for period in found if period.lines.any()]
+        described = f"The column {column} of {index.path} has {counted(len(found), 'value')}."
+    if len(found) < 2:
+        raise ElmoZhError(
+            f"{described} At least two periods are needed. Give several indexes, or --periods with a column that has"
+            " several values." + (f" Columns of the index: {', '.join(indexes[0].columns)}" if column is None else "")
+        )
+    return tuple(found)
+
+
+def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
+    """Return each line's document, int64, shape (L,): its record if records have columns, otherwise its file."""
+    numbers = index.line_numbers()
+    is_own = np.full(len(numbers), by_lines)
+    named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}
+    for name, column in index.columns.items():
+        if name != "source" and name not in named:
+            is_own |= np.array([*map(bool, column.values)], np.bool_)[column.codes]
+    keys = index.columns["source"].codes.astype(np.int64) * (numbers.max() + 2) + np.where(is_own, numbers + 1, 0)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +281,7 @@ def measure_drift(
                 found.append(replace(comparing.compare(word, uses), fragment=whole))
             progress.update(1)
     if not found:
-        raise ElmoZhError(_why_none(comparing, asked, fragments))
+        raise ElmoZhError(_why_none(comparing, fragments))
     return Drift(
         words=_ranked(found), layer=chosen, by=by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,
@@ -183,35 +303,23 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     """Check that indexes are comparable, and return the layer to compare; raise ElmoZhError otherwise."""
     old = indexes[0]
     for new in indexes[1:]:
-        _require_one_model(old, new)
-    both = sorted(set.intersection(*(set(each.layers) for each in indexes)))
-    if layer is None and not both:
-        names = " and ".join(str(each.path) for each in indexes)
-        raise ElmoZhError(f"{names} have no layer in common. Rebuild them with the same layers: index --layers")
-    chosen = both[-1] if layer is None else layer
+        if [old.model[name] for name in _SAME] != [new.model[name] for name in _SAME]:
+            raise ElmoZhError(
+                f"{old.path} and {new.path} were made with different models, or a different --precision or"
+                " --unknown, so their vectors cannot be compared. Rebuild one as the other was made: index --model"
+            )
+    shared = sorted(set.intersection(*(set(index.layers) for index in indexes)) - {0})
+    if layer is None and not shared:
+        raise ElmoZhError("The indexes share no layer above 0. Rebuild them with the same layers: index --layers")
+    best = shared[-1] if layer is None else layer
     for index in indexes:
-        index.vectors(chosen)
-    if chosen == 0:
+        index.vectors(best)
+    if best == 0:
         raise ElmoZhError(
             "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a higher"
-            " layer with --layer. If the indexes share no higher layer, rebuild them with one: index --layers"
+            " layer with --layer."
         )
-    return chosen
-
-
-def _require_one_model(old: ContextIndex, new: ContextIndex) -> None:
-    if old.model_digest != new.model_digest:
-        raise ElmoZhError(
-            f"{old.path} was made with the model {old.model['path']}, {new.path} with a different one,"
-            f" {new.model['path']}; their vectors cannot be compared. Rebuild one index with the model of the other:"
-            " index --model"
-        )
-    for name in ("precision", "unknown"):
-        if old.model[name] != new.model[name]:
-            raise ElmoZhError(
-                f"{old.path} was made with --{name} {old.model[name]}, {new.path} with --{name} {new.model[name]}."
-                f" Rebuild one index with the --{name} of the other."
-            )
+    return best
 
 
 class _Uses(NamedTuple):
@@ -237,7 +345,7 @@ class _Comparing(NamedTuple):
             numbers = period.occurrences(word)
             if len(numbers) < self.min_count:
                 return []
-            vectors = period.index.vectors_of(numbers, self.layer)
+            vectors = period.index.vectors(self.layer)[numbers]
             kept = distinct_rows(vectors)
             uses = _Uses(numbers[kept], unit_rows(vectors[kept]), period.documents_of(numbers[kept]))
             if len(kept) < self.min_count or len(np.unique(uses.documents)) < 2:
@@ -302,10 +410,8 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
     return tuple(sorted(complete, key=lambda each: (-each.distance, each.word)))
 
 
-def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[str, str]) -> str:
+def _why_none(comparing: _Comparing, fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
-    if not asked:
-        return f"None of the words is indexed in every period ({names}). Index more text, or give other words."
     if fragments:
         return (
             f"Only likely fragments of longer words are left to compare, such as {next(iter(fragments))} in"
@@ -315,3 +421,45 @@ def _why_none(comparing: _Comparing, asked: Sequence[str], fragments: Mapping[st
         f"No word occurs in at least {comparing.min_count} different sentences, from at least two documents, in every"
         f" one of the periods {names}. Lower --min-count, compare fewer periods, or index more text."
     )
+
+
+def moved_lines(
+    old: Period, new: Period, word: str, layer: int, top: int
+) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
+    """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
+
+    They are most typical of their own period: by cosine with its mean vector, minus the cosine with the other's, which
+    is shown.
+    """
+    numbers = old.occurrences(word), new.occurrences(word)
+    units = [unit_rows(each.index.vectors(layer)[own]) for each, own in zip((old, new), numbers, strict=True)]
+    directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
+    first = _distinct(old.index, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
+    return first, _distinct(new.index, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+
+
+def _distinct(
+    index: ContextIndex,
+    numbers: NDArray[np.int64],
+    to_other: NDArray[np.float64],
+    to_own: NDArray[np.float64],
+    top: int,
+) -> list[NeighbourLine]:
+    found: dict[str, NeighbourLine] = {}
+    for each in np.lexsort((numbers, to_other - to_own)):
+        if len(found) >= top:
+            break
+        occurrence = index.occurrence(int(numbers[each]))
+        line = index.line(occurrence.line)
+        found.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(to_other[each])), line))
+    return list(found.values())
+
+
+def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
+    """Yield a table row, as a dictionary, for each comparison of each word."""
+    names = [each.name for each in fields(Comparison)]
+    for word in words:
+        for each in word.comparisons():
+            figures = ((name, getattr(each, name)) for name in names)
+            shown = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in figures}
+            yield {"word": word.word, **shown, "change": word.change, "fragment": word.fragment}

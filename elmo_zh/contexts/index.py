@@ -1,39 +1,134 @@
-"""ContextIndex: read an index of occurrences. Its files are memory-mapped and read on demand."""
+"""ContextIndex: read an index of occurrences, whose files are memory-mapped and checked when they are first read.
+
+`contexts.build_index` writes them; docs/contexts.md describes them.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elmo_zh.checks import check_path, check_string, check_vectors, check_whole_number
-from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.index_files import (
-    Column,
-    IndexArrays,
-    IndexedLine,
-    IndexedTexts,
-    IndexLayout,
-    Neighbour,
-    Occurrence,
-    damaged,
-    load_info,
-    with_source,
-)
-from elmo_zh.contexts.index_settings import IndexSettings, describe_missing_word
+from elmo_zh.contexts.columns import COLUMN, Column, with_source
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
-from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import Reporter, WarningReporter
+from elmo_zh.corpus.input_texts import Members, member_name
+from elmo_zh.corpus.names import shown
+from elmo_zh.errors import ElmoZhError, OutputError
+from elmo_zh.invocation import program
+from elmo_zh.run.files import file_digest, read_json
+from elmo_zh.run.mark import require_unchanged
+from elmo_zh.run.reporter import Reporter
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
+# Bump it when a program that knows the old number would misread the new files.
+INDEX_FORMAT = 3
+
+# `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
+WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
+# `start` is the first character of the text in its raw line, since a sentence may begin anywhere in it.
+LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4"), ("tokens_end", "<i8")])
+# `word` is the number of its word; `start` and `end` are its characters in the text of its line.
+TOKEN = np.dtype([("word", "<i4"), ("start", "<i4"), ("end", "<i4")])
+OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
+POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
+# Number of similar words in a message, and the similarity that their spellings must have.
+_MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 _SHOWN_DIGITS = 12
+
+
+class IndexLayout:
+    """The paths of the files in an index folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Texts, model and settings of the index, and the sizes of the other files.
+        self.info = path / "index.json"
+        # `WORD` of each distinct token, sorted by spelling, including tokens without vectors; and the spellings in
+        # UTF-8, one directly after the other.
+        self.words, self.word_text = path / "words.npy", path / "words.utf8"
+        # `LINE` of each line, in the order of the texts; the texts of lines, joined likewise; `TOKEN` of each token.
+        self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
+        self.tokens = path / "tokens.npy"
+        # The columns of the lines, such as year and author: the distinct values of each column; and for each line the
+        # places of its values among these, int32, shape (L, columns).
+        self.column_values, self.columns = path / "columns.json", path / "columns.npy"
+        # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
+        self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
+        # Copy of the words that the segmenter kept whole besides the model's, if there were any.
+        self.user_dictionary = path / "user_dictionary.txt"
+
+    def vectors(self, layer: int) -> Path:
+        """Return the file with the vectors of all occurrences in one layer, float16, shape (N, 2P)."""
+        return self.path / f"layer-{layer}.npy"
+
+    def norms(self, layer: int) -> Path:
+        """Return the file with the Euclidean norms of a layer's vectors, float32, shape (N,)."""
+        return self.path / f"norms-{layer}.npy"
+
+    def files(self, layers: Sequence[int]) -> list[Path]:
+        """Return the paths of all files except `info`."""
+        texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.columns, self.column_values]
+        return [*texts, self.occurrences, self.postings, *map(self.vectors, layers), *map(self.norms, layers)]
+
+    def arrays(
+        self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
+    ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Return the dtype and shape of each array file, for an index with these counts."""
+        num_occurrences = counts["occurrences"]
+        return {
+            self.words: (WORD, (counts["distinct_words"],)),
+            self.lines: (LINE, (counts["lines"],)),
+            self.tokens: (TOKEN, (counts["tokens"],)),
+            self.columns: (COLUMN, (counts["lines"], counts["columns"])),
+            self.occurrences: (OCCURRENCE, (num_occurrences,)),
+            self.postings: (POSTING, (num_occurrences,)),
+            **{self.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
+            **{self.norms(layer): (NORM, (num_occurrences,)) for layer in layers},
+        }
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One occurrence of a word: its number in the index, and its place in its line."""
+
+    number: int  # its number in the index, from 0, in the order of the texts
+    word: str  # the word as the model reads it
+    line: int  # number of its line in the index, for `ContextIndex.line`
+    token: int  # its place among the tokens of that line
+    start: int  # its first character in the text of that line
+    end: int  # one past its last character
+
+
+@dataclass(frozen=True)
+class IndexedLine:
+    """One line of an index: its text, and the file it comes from."""
+
+    text: str  # the raw line, or one of its sentences if lines were split
+    source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
+    number: int  # number of the line in that text, from 0
+    archive: str = ""  # name of the archive; empty if the text is not in one
+    # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
+    # `Occurrence` to get offsets in the raw line.
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An occurrence that is similar to a given vector."""
+
+    occurrence: Occurrence
+    cosine: float  # cosine between its vector and the given one
 
 
 class ContextIndex:
@@ -65,11 +160,18 @@ class ContextIndex:
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
         self._layout = IndexLayout(path)
-        self._arrays = IndexArrays(self._layout, info, self.layers)
-        self._array = self._arrays.read
-        self.user_dictionary = self._arrays.user_dictionary(self.model)
-        self._texts = IndexedTexts(info)
-        self.sources, self.archives = self._texts.sources, self._texts.archives
+        # Indexes of early versions have no digests.
+        self._unchecked = {path / name: digest for name, digest in info.get("digests", {}).items()}
+        self._kinds = self._layout.arrays(info["counts"], self.layers, self.dimension)
+        self._opened: dict[Path, NDArray[Any]] = {}
+        self._require_files()
+        self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
+        self.archives = [name for name, members in self._texts if members.names]
+        self.sources = [
+            source
+            for name, members in self._texts
+            for source in ([member_name(name, member) for member in members.names] or [name])
+        ]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "ContextIndex":
@@ -83,7 +185,11 @@ class ContextIndex:
             OutputError: If the folder is not an index, or the index is damaged or from a different version.
         """
         folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
-        return cls(folder, load_info(folder))
+        info = _load_info(folder)
+        try:
+            return cls(folder, info)
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise _damaged(IndexLayout(folder).info) from None
 
     @classmethod
     def build(
@@ -134,7 +240,8 @@ class ContextIndex:
         Warns:
             UserWarning: If a file is skipped, far more words are unknown than in training, or words do not occur.
         """
-        from elmo_zh.contexts.build_index import index_files  # opening an index needs no torch
+        from elmo_zh.contexts import IndexOptions
+        from elmo_zh.contexts.build_index import index_files  # reading an index needs no model
 
         options = IndexOptions(
             split_sentences=split_sentences,
@@ -143,8 +250,7 @@ class ContextIndex:
             max_per_word=max_per_word,
             seed=seed,
         )
-        settings = IndexSettings.checked(embedder, options, layers, words, segmented=segmented)
-        index_files(embedder, texts, path, settings, force=force, reporter=reporter or WarningReporter())
+        index_files(embedder, texts, path, options, layers, words, segmented=segmented, force=force, reporter=reporter)
         return cls.load(path)
 
     def __repr__(self) -> str:
@@ -161,6 +267,42 @@ class ContextIndex:
         """The number of occurrences."""
         return int(self.info["counts"]["occurrences"])
 
+    def _require_files(self) -> None:
+        """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
+        for path in self._layout.files(self.layers):
+            if not path.is_file():
+                raise OutputError(f"{path} is missing. Rebuild the index.")
+            if path.stat().st_size != self.info["bytes"][path.name]:
+                raise _damaged(path)
+
+    def _check(self, path: Path) -> Path:
+        """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""
+        digest = self._unchecked.get(path)
+        if digest is not None and file_digest(path) != digest:
+            raise _damaged(path)
+        self._unchecked.pop(path, None)
+        return path
+
+    def _array(self, path: Path) -> NDArray[Any]:
+        """Return the array in a file, memory-mapped."""
+        if path not in self._opened:
+            try:
+                array = np.load(self._check(path), mmap_mode="r", allow_pickle=False)
+            except (ValueError, EOFError, TokenError):
+                raise _damaged(path) from None
+            if (array.dtype, array.shape) != self._kinds[path]:
+                raise _damaged(path)
+            self._opened[path] = array
+        return self._opened[path]
+
+    @cached_property
+    def user_dictionary(self) -> Path | None:
+        """File of additional words that the segmenter kept whole; None without one."""
+        path, digest = self._layout.user_dictionary, self.model.get("user_dictionary")
+        if digest is not None and not (path.is_file() and file_digest(path) == digest):
+            raise _damaged(path)
+        return None if digest is None else path
+
     @cached_property
     def words(self) -> Sequence[str]:
         """The words that have occurrences with vectors, sorted by code points."""
@@ -170,13 +312,9 @@ class ContextIndex:
     @cached_property
     def distinct_tokens(self) -> Sequence[str]:
         """All distinct tokens, sorted by code points, including punctuation and tokens too rare for vectors."""
-        self._arrays.check(self._layout.word_text)
-        spelled = self._layout.word_text.read_bytes()
-        try:
-            ends = self._array(self._layout.words)["end"].tolist()
-            return [spelled[start:end].decode() for start, end in pairwise([0, *ends])]
-        except UnicodeDecodeError:
-            raise damaged(self._layout.word_text) from None
+        spelled = self._check(self._layout.word_text).read_bytes()
+        ends = self._array(self._layout.words)["end"].tolist()
+        return [spelled[start:end].decode() for start, end in pairwise([0, *ends])]
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._number(word) is not None
@@ -198,10 +336,7 @@ class ContextIndex:
         """
         number = self._require(word)
         ends = self._array(self._layout.words)["postings_end"]
-        found = np.array(self._array(self._layout.postings)[int(ends[number - 1]) if number else 0 : int(ends[number])])
-        if len(found) == 0 or found.min() < 0 or found.max() >= len(self):
-            raise damaged(self._layout.postings)
-        return found
+        return np.array(self._array(self._layout.postings)[int(ends[number - 1]) if number else 0 : int(ends[number])])
 
     def occurrence(self, number: int) -> Occurrence:
         """Return the occurrence with the given number: its word, line and offsets.
@@ -210,11 +345,8 @@ class ContextIndex:
             TypeError, IndexError: If `number` is not a whole number, or there is no such occurrence.
         """
         number = _check_entry(number, len(self), "occurrence")
-        word, line, token, start, end = self._array(self._layout.occurrences)[number].tolist()
-        counts = self.info["counts"]
-        if not (0 <= word < counts["distinct_words"] and 0 <= line < counts["lines"] and 0 <= start <= end):
-            raise damaged(self._layout.occurrences)
-        return Occurrence(number, self.distinct_tokens[word], line, token, start, end)
+        word, *place = self._array(self._layout.occurrences)[number].tolist()
+        return Occurrence(number, self.distinct_tokens[word], *place)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
         """Return the numbers of the other occurrences on the same line, ascending, int64, shape (n,)."""
@@ -225,10 +357,7 @@ class ContextIndex:
     @cached_property
     def _lines(self) -> NDArray[np.int32]:
         """The line of each occurrence, ascending, int32, shape (N,)."""
-        lines = np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
-        if (lines[1:] < lines[:-1]).any():
-            raise damaged(self._layout.occurrences)
-        return lines
+        return np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
 
     def line(self, number: int) -> IndexedLine:
         """Return the line with the given number, such as an `Occurrence.line`.
@@ -238,22 +367,32 @@ class ContextIndex:
         """
         lines = self._array(self._layout.lines)
         number = _check_entry(number, len(lines), "line")
-        start = int(lines["end"][number - 1]) if number else 0
-        self._arrays.check(self._layout.line_text)
-        with self._layout.line_text.open("rb") as file:
-            file.seek(start)
-            text = file.read(int(lines["end"][number]) - start)
-        try:
-            decoded = text.decode()
-        except UnicodeDecodeError:
-            raise damaged(self._layout.line_text) from None
-        return self._texts.line(decoded, *lines[["source", "number", "start"]][number].tolist())
+        first = int(lines["end"][number - 1]) if number else 0
+        with self._check(self._layout.line_text).open("rb") as file:
+            file.seek(first)
+            text = file.read(int(lines["end"][number]) - first).decode()
+        text_number, line, start = lines[["source", "number", "start"]][number].tolist()
+        name, members = self._texts[text_number]
+        source, line_in_source = members.place(name, line)
+        return IndexedLine(text, source, line_in_source, archive=name if members.names else "", start=start)
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """The columns of the lines by name; the first one, `source`, is the file that each line comes from."""
+        codes, values = self._array(self._layout.columns), read_json(self._check(self._layout.column_values))
+        columns = {name: Column(own, codes[:, number]) for number, (name, own) in enumerate(values.items())}
+        return with_source(self._source_column(), columns)
+
+    def _source_column(self) -> Column:
         lines = self._array(self._layout.lines)
-        return with_source(self._texts.source_column(lines["source"], lines["number"]), self._arrays.columns())
+        texts, numbers = lines["source"], lines["number"]
+        first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
+        codes = first[texts].astype(COLUMN)
+        for text, (_, members) in enumerate(self._texts):
+            is_here = texts == text
+            if members.names:
+                codes[is_here] += np.searchsorted(members.first_lines, numbers[is_here], "right").astype(COLUMN) - 1
+        return Column(self.sources, codes)
 
     def line_numbers(self) -> NDArray[np.int64]:
         """Return each line's number in its text, from 0, shape (L,); sentences from one raw line share a number."""
@@ -264,7 +403,7 @@ class ContextIndex:
 
         A token has a `word`, its place in `distinct_tokens`, and a `start` and `end` in the text of its line, int32.
         """
-        return self._arrays.tokens(), self._array(self._layout.lines)["tokens_end"]
+        return self._array(self._layout.tokens), self._array(self._layout.lines)["tokens_end"]
 
     def token_numbers(self) -> NDArray[np.int64]:
         """Return the token number of each occurrence, counted across all texts, ascending, int64, shape (N,)."""
@@ -278,17 +417,6 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
         """
         return self._array(self._layout.vectors(self._check_layer(layer)))
-
-    def vectors_of(self, numbers: NDArray[np.int64], layer: int) -> NDArray[np.float16]:
-        """Return the vectors of some occurrences in a layer, in memory, float16, shape (n, 2P).
-
-        Raises:
-            ElmoZhError: If the index does not have this layer, or a vector is damaged.
-        """
-        found = self.vectors(layer)[numbers]
-        if not np.isfinite(found).all():
-            raise damaged(self._layout.vectors(layer))
-        return found
 
     def norms(self, layer: int) -> NDArray[np.float32]:
         """Return the Euclidean norms of the vectors in a layer, memory-mapped, read-only, float32, shape (N,)."""
@@ -362,7 +490,9 @@ class ContextIndex:
     def _require(self, word: str) -> int:
         number = self._number(word)
         if number is None:
-            raise ElmoZhError(describe_missing_word(word, self.words, self.path, is_token=word in self.distinct_tokens))
+            raise ElmoZhError(
+                _describe_missing_word(word, self.words, self.path, is_token=word in self.distinct_tokens)
+            )
         return number
 
     def _check_layer(self, layer: int) -> int:
@@ -374,3 +504,41 @@ class ContextIndex:
 
 def _check_entry(number: object, count: int, call: str) -> int:
     return check_whole_number(number, call, "number", 0, count - 1, kinds=(TypeError, IndexError))
+
+
+def _load_info(folder: Path) -> dict[str, Any]:
+    """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
+    path = IndexLayout(folder).info
+    if not path.is_file():
+        raise OutputError(f"{folder} is not an index. Create an index with: {program()} index TEXT --output INDEX")
+    require_unchanged(path, "Rebuild the index.")
+    try:
+        info = read_json(path)
+        number = info["format"]
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path) from None
+    if number != INDEX_FORMAT:
+        raise OutputError(
+            f"{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}. Rebuild the index"
+            " with this version."
+        )
+    return dict(info)
+
+
+def _damaged(path: Path) -> OutputError:
+    return OutputError(f"{path} is damaged. Rebuild the index.")
+
+
+def _describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
+    """Return the message that a word has no vectors in an index, with similar words that do."""
+    if is_token:
+        return (
+            f"{word} occurs in the texts of {index}, but the index has no vectors for this word. Rebuild the index with"
+            " a lower --min-count, or with the word in --words."
+        )
+    with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
+    similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
+    # The words of a stranger's index may hold line feeds.
+    found = ", ".join(map(shown, similar))
+    advice = f"Did you mean {found}?" if similar else "No word in the index shares a character with this word."
+    return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexedLine, Neighbour
+from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import aligned, counted, display_width
 from elmo_zh.text.alignment import TokenisedLine

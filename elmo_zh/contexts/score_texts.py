@@ -1,6 +1,7 @@
-"""Score whole texts line by line, and write either a table or the best lines."""
+"""Score whole texts line by line; write a table or the best lines; compare minimal pairs."""
 
 import codecs
+import math
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -8,31 +9,30 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from shutil import copyfile, copyfileobj
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
-from elmo_zh.contexts.score_lines import (
-    PART_LINES,
-    LineScores,
-    ScoredLine,
-    TextLine,
-    iter_line_parts,
-    iter_scored,
-    load_scored,
-)
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.names import is_archive_name
+from elmo_zh.corpus.readers.formats import Record
+from elmo_zh.corpus.readers.record_texts import parse_fields
 from elmo_zh.corpus.sources import Stamp
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.job import Step, Work, run_job
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.tables import write_rows
 from elmo_zh.scoring.exact import Figures, TextMeasure
+from elmo_zh.text.windows import iter_windows
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
+# Limits of a part, whose lines are scored together, so that an interruption loses little and memory stays bounded.
+# Equal lines of a part are scored once.
+PART_LINES = 2048
+PART_CHARACTERS = 200_000
+_PAIRS = 2000
 _DIGITS = 6
 _CHUNK_LINES = 2**18
 # The columns of a token or of a line, after its place.
@@ -40,6 +40,71 @@ _TOKEN_COLUMNS = ("place", "start", "end", "token", "forward_nats", "backward_na
 _LINE_COLUMNS = (
     "tokens", "unknown", "characters", "forward_nats", "backward_nats", "bits_per_character", "perplexity",
 )  # fmt: skip
+
+
+class TextLine(NamedTuple):
+    """A line to score, with the number of its text and its number in that text."""
+
+    text_number: int
+    number: int
+    text: str
+
+
+class ScoredLine(NamedTuple):
+    """A line of a text with its score; `difference`, in bits per character, is None without a second model."""
+
+    text_number: int
+    number: int
+    score: LineScore
+    difference: float | None = None
+
+
+@dataclass(frozen=True)
+class LineScores:
+    """Scores the lines of a part with one or two models."""
+
+    scorer: LineScorer
+    other: LineScorer | None = None
+
+    def __call__(self, part: list[TextLine], _: Files) -> list[Any]:
+        """Return the scored lines as JSON values, from which `_load_scored` rebuilds them."""
+        return [[*line[:2], line.score.as_record(), line.difference] for line in self.score(part)]
+
+    def score(self, part: list[TextLine]) -> Iterator[ScoredLine]:
+        """Yield the lines with their scores."""
+        texts = [line.text for line in part]
+        others: Sequence[LineScore | None] = self.other.score(texts) if self.other else [None] * len(texts)
+        for line, score, other in zip(part, self.scorer.score(texts), others, strict=True):
+            bits, other_bits = score.bits_per_character, other.bits_per_character if other else None
+            difference = None if bits is None or other_bits is None else bits - other_bits
+            yield ScoredLine(line.text_number, line.number, score, difference)
+
+
+def _load_scored(part: FinishedPart) -> Iterator[ScoredLine]:
+    for text_number, number, score, difference in part.value():
+        yield ScoredLine(text_number, number, LineScore.of_record(score), difference)
+
+
+def _iter_line_parts(
+    texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
+) -> Iterator[list[TextLine]]:
+    """Yield the lines of all texts in parts."""
+    lines = (
+        TextLine(text_number, number, line)
+        for text_number, text in enumerate(texts)
+        for number, line in enumerate(text.lines_if_text(reporter))
+    )
+    return iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
+
+
+def _iter_scored(
+    scores: LineScores, texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
+) -> Iterator[ScoredLine]:
+    """Yield the scored lines of all texts; nothing is saved or distributed."""
+    with reporter.progress("score", unit="lines") as progress:
+        for part in _iter_line_parts(texts, reporter, most_lines=most_lines):
+            yield from scores.score(part)
+            progress.update(len(part))
 
 
 @dataclass(kw_only=True)
@@ -153,10 +218,10 @@ class ScoreJob:
         step = Step(name="score", compute=self.scores, unit="lines", size=len)
         parts = []
         for part in work.run(step, self._iter_parts(work.reporter)):
-            for line in load_scored(part):
+            for line in _load_scored(part):
                 counts.add(line.score)
             parts.append(part)
-        lines = chain.from_iterable(map(load_scored, parts))
+        lines = chain.from_iterable(map(_load_scored, parts))
         with path.open("wb") as file:
             if self.keep is None:
                 _write_scores(self, lines, file)
@@ -165,7 +230,7 @@ class ScoreJob:
             return ScoreReport(counts=counts, kept=kept)
 
     def _iter_parts(self, reporter: Reporter) -> Iterator[list[TextLine]]:
-        yield from iter_line_parts(self.texts, reporter, most_lines=self.part_lines)
+        yield from _iter_line_parts(self.texts, reporter, most_lines=self.part_lines)
         for text, stamp in zip(self.texts, self._stamps, strict=True):
             stamp.require(text.source)
 
@@ -182,7 +247,7 @@ def print_scores(job: ScoreJob, file: BinaryIO, reporter: Reporter) -> ScoreRepo
     counts = ScoreCounts()
 
     def iter_counted() -> Iterator[ScoredLine]:
-        for line in iter_scored(job.scores, job.texts, reporter, most_lines=job.part_lines):
+        for line in _iter_scored(job.scores, job.texts, reporter, most_lines=job.part_lines):
             counts.add(line.score)
             yield line
 
@@ -201,7 +266,7 @@ def evaluate_texts(
                 counts.add(score)
                 progress.update(1)
     else:
-        for line in iter_scored(LineScores(scorer, None), texts, reporter):
+        for line in _iter_scored(LineScores(scorer), texts, reporter):
             counts.add(line.score)
     if not counts.sentences:
         raise CorpusError(
@@ -224,7 +289,7 @@ def _write_scores(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) ->
                 # The difference comes last, and is left out where there is no other model.
                 yield dict(zip(columns, [*place, *values], strict=False))
 
-    write_rows(rows(), file, job.kind, columns, _cell if job.kind == "tsv" else _rounded)
+    write_rows(rows(), file, job.kind, columns, _fixed if job.kind == "tsv" else _rounded)
 
 
 def _line_values(line: ScoredLine) -> list[Any]:
@@ -243,7 +308,7 @@ def _rounded(value: Any) -> Any:
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-def _cell(value: Any) -> Any:
+def _fixed(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.{_DIGITS}f}"
     return "" if value is None else value
@@ -322,3 +387,98 @@ def _encoding_of_bytes(text: InputText) -> str:
         return ""
     kind, encoding, _ = forms[0]
     return encoding if kind == "text" and "\n".encode(encoding) == b"\n" else ""
+
+
+# Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING
+
+
+# How it is judged which sentence of a pair is better.
+MEASURES_OF_PAIRS = ("right", "right_by_perplexity", "right_by_slln_lp")
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words."""
+
+    first: str  # the sentence that should be more probable
+    second: str
+    group: str  # the kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds
+    first_nats: float
+    second_nats: float
+    first_perplexity: float  # ignores length and the spelling of unknown words
+    second_perplexity: float
+    first_slln_lp: float  # as in LineScore
+    second_slln_lp: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first sentence is strictly more probable."""
+        return self.first_nats < self.second_nats
+
+    @property
+    def is_right_by_perplexity(self) -> bool:
+        """Whether the first sentence has the lower perplexity, the measure that SLING compares."""
+        return self.first_perplexity < self.second_perplexity
+
+    @property
+    def is_right_by_slln_lp(self) -> bool:
+        """Whether the first sentence has the higher SLLN-LP, the measure that ZhoBLiMP compares."""
+        return self.first_slln_lp > self.second_slln_lp
+
+
+def parse_pair_columns(given: str) -> tuple[str, ...]:
+    """Return the columns named in FIRST,SECOND or FIRST,SECOND,KIND, as names or numbers from 1."""
+    names = parse_fields(given)
+    if len(names) not in (2, 3):
+        raise ConfigError(
+            f"--pairs {given!r} has {counted(len(names), 'column')}; expected FIRST,SECOND or FIRST,SECOND,KIND."
+        )
+    return names
+
+
+def iter_pair_scores(
+    scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
+) -> Iterator[PairScore]:
+    """Yield the score of each record, a pair of sentences in the columns `names`; the first is the record's text."""
+    pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
+    with reporter.progress("pairs", unit="pairs") as progress:
+        for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):
+            scores = scorer.score([sentence for first, second, _ in window for sentence in (first, second)])
+            for pair, *both in zip(window, scores[::2], scores[1::2], strict=True):
+                figures = (
+                    (score.mean_nats + score.spelling_nats, score.perplexity or math.inf, score.slln_lp or -math.inf)
+                    for score in both
+                )
+                yield PairScore(*pair, *chain.from_iterable(zip(*figures, strict=True)))
+            progress.update(len(window))
+
+
+def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> Iterator[tuple[str, str, str]]:
+    for number, record in enumerate(text.records_if_text(reporter)):
+        second, *group = (_cell(record, name, text, number) for name in names[1:])
+        if not record.line.strip() or not second.strip():
+            source, line = text.place(number)
+            raise CorpusError(f"{source}: record {line + 1} needs two sentences. Complete or remove the record.")
+        yield record.line, second, "".join(group)
+
+
+def _cell(record: Record, name: str, text: InputText, number: int) -> str:
+    own = record.columns.get(name, record.columns.get(f"column {name}"))
+    if own is None:
+        source, line = text.place(number)
+        raise CorpusError(
+            f"{source}: record {line + 1} has no column {name}. Columns other than the first sentence:"
+            f" {', '.join(record.columns) or 'none'}. Correct the record, or the column names: --pairs FIRST,SECOND"
+        )
+    return own
+
+
+def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
+    """Count the pairs and the correct judgements in each group; groups are in order of first appearance."""
+    groups: dict[str, dict[str, int]] = {}
+    for score in scores:
+        counts = groups.setdefault(score.group, {"pairs": 0, **dict.fromkeys(MEASURES_OF_PAIRS, 0)})
+        counts["pairs"] += 1
+        for name in MEASURES_OF_PAIRS:
+            counts[name] += getattr(score, f"is_{name}")
+    return groups

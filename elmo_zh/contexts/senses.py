@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.checks import check_instance, check_whole_number
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import Column, IndexedLine, Neighbour, Occurrence
+from elmo_zh.contexts.columns import Column
+from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
@@ -112,7 +112,7 @@ def find_senses(
     is_repeated = originals != np.arange(len(numbers))
     distinct = np.flatnonzero(~is_repeated)
     _check_count(index, word, len(distinct), num_usages)
-    units = unit_rows(index.vectors_of(numbers, chosen))
+    units = unit_rows(index.vectors(chosen)[numbers])
     _check_differences(index, units[distinct], chosen, num_usages)
     clusters = find_clusters(usage_vectors(index, chosen, numbers[distinct]), num_usages, seed)
     labels = np.empty(len(numbers), np.int64)

@@ -49,14 +49,14 @@ def usage_layer(index: ContextIndex) -> int:
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
     """Return vectors for clustering a word's n occurrences, float64, shape (n, 6P); the last third needs layer 0."""
-    own, tokens = unit_rows(index.vectors_of(numbers, layer)), index.token_numbers()
+    own, tokens = unit_rows(index.vectors(layer)[numbers]), index.token_numbers()
     around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):
         others = index.occurrences_beside(number)
         if len(others):
-            around[row] = unit_rows(index.vectors_of(others, layer)).mean(axis=0)
+            around[row] = unit_rows(index.vectors(layer)[others]).mean(axis=0)
         if len(others) and 0 in index.layers:
-            near[row] = near_vector(index.vectors_of(others, 0), tokens[others] - tokens[number])
+            near[row] = near_vector(index.vectors(0)[others], tokens[others] - tokens[number])
     return join_directions(own, around, near)
 
 

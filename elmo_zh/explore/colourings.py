@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexedLine
+from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore.points import WordPoints

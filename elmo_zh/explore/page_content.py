@@ -17,8 +17,7 @@ from elmo_zh.concordance.counts import collocates
 from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexLayout, Occurrence
+from elmo_zh.contexts.index import ContextIndex, IndexLayout, Occurrence
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import usage_layer
@@ -144,7 +143,7 @@ class PageContent:
             substitutes = substitute_records(self._embedder, places)
         maps = {}
         for layer in self._index.layers:
-            computed = compute_maps(unit_rows(self._index.vectors_of(numbers, layer)), self._seed)
+            computed = compute_maps(unit_rows(self._index.vectors(layer)[numbers]), self._seed)
             maps[str(layer)] = {method: places.tolist() for method, places in computed.items()}
         return {"maps": maps, "tokens": [token_records(line) for line in lines], "substitutes": substitutes}
 
@@ -205,7 +204,7 @@ def _neighbours(
     distinct: dict[str, int] = {}
     texts = [distinct.setdefault(line, len(distinct)) for line in lines]
     return {
-        str(layer): point_neighbours(unit_rows(index.vectors_of(numbers, layer)), texts, NUM_NEIGHBOURS)
+        str(layer): point_neighbours(unit_rows(index.vectors(layer)[numbers]), texts, NUM_NEIGHBOURS)
         for layer in index.layers
     }
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import Occurrence
-from elmo_zh.contexts.index_settings import sample_places
+from elmo_zh.contexts.build_index import sample_places
+from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
@@ -108,7 +107,7 @@ def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter)
 
 
 def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
-    units = unit_rows(index.vectors_of(word.numbers, layer))
+    units = unit_rows(index.vectors(layer)[word.numbers])
     return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
 
 
@@ -134,7 +133,7 @@ def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[floa
     if not names:
         return [math.inf] * len(words)
     rows = np.array([index.occurrences(name)[0] for name in names])
-    units = unit_rows(index.vectors_of(rows, index.layers[0]))
+    units = unit_rows(index.vectors(index.layers[0])[rows])
     meanings = dict(zip(names, units - units.mean(axis=0), strict=True))
     found = []
     for each in words:

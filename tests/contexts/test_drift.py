@@ -14,6 +14,7 @@ from drawn_bundles import WORDS
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.contexts import drift_statistics
+from elmo_zh.contexts.drift import moved_lines, periods_of
 from elmo_zh.contexts.drift_statistics import (
     MEASURES,
     DocumentSums,
@@ -22,8 +23,6 @@ from elmo_zh.contexts.drift_statistics import (
     distinct_rows,
     permutation_test,
 )
-from elmo_zh.contexts.drift_tables import moved_lines
-from elmo_zh.contexts.periods import periods_of
 from elmo_zh.errors import ElmoZhError
 
 Indexes = tuple[ContextIndex, ContextIndex]

@@ -12,7 +12,7 @@ from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.periods import periods_of
+from elmo_zh.contexts.drift import periods_of
 from elmo_zh.explore.colourings import colour_points
 from elmo_zh.explore.points import choose_points
 from elmo_zh.run.reporter import SilentReporter

@@ -18,7 +18,7 @@ from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index_files import IndexedLine
+from elmo_zh.contexts.index import IndexedLine
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.explore import page as page_module
 from elmo_zh.explore import points

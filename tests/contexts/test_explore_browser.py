@@ -13,7 +13,7 @@ from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, served
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts.index_files import IndexedLine
+from elmo_zh.contexts.index import IndexedLine
 from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.explore.page import build_page, write_page
 from elmo_zh.explore.server import LiveSentences

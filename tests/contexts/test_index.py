@@ -14,7 +14,7 @@ from messages import message_of
 from packed import zip_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import index_settings
+from elmo_zh.contexts import build_index
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.run.arrays import save_npy, write_header
 
@@ -108,7 +108,7 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     index = indexed(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
-    monkeypatch.setattr(index_settings, "_HASHED_AT_ONCE", 7)
+    monkeypatch.setattr(build_index, "_HASHED_AT_ONCE", 7)
     build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,), part_lines=3)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
     other = indexed(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)
