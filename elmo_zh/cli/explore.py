@@ -70,7 +70,6 @@ def explore(
     from elmo_zh.explore.page_content import PageContent
     from elmo_zh.explore.server import LiveSentences
 
-    _refuse_options_of_the_server(output, port, no_browser=no_browser)
     check_packages()
     with ExitStack() as stack:
         stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
@@ -88,14 +87,6 @@ def explore(
             _serve(common, server, content, LiveSentences(index, embedder, content))
         elif output is not None:
             _write(common, embedder, output, content.whole())
-
-
-def _refuse_options_of_the_server(output: Path | None, port: int | None, *, no_browser: bool) -> None:
-    given = "--port" if port is not None else "--no-browser" if no_browser else ""
-    if output is not None and given:
-        raise click.UsageError(
-            f"{given} has no effect with --output, which writes the page to a file. Leave out one or the other."
-        )
 
 
 def _load(

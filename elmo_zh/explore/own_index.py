@@ -13,7 +13,6 @@ from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob, IndexSettings
 from elmo_zh.contexts.index import ContextIndex, IndexLayout
 from elmo_zh.corpus.input_texts import InputText, input_text
-from elmo_zh.corpus.names import shown
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
@@ -24,15 +23,15 @@ from elmo_zh.run.job import run_job
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import kind_of
 from elmo_zh.run.record import unchanged_corpus
-from elmo_zh.run.reporter import Reporter, counted, format_bytes
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary
 
 # Maximum size of the text; more would make the first look at a model a long wait.
 MOST_TEXT_BYTES = 20_000_000
 # The mark in index.json of an index made by this module; no other index is ever replaced unasked.
 _MAKER = "explore"
-# Digits of a model's digest in the name of its index, and texts of an index that a message names.
-_SHOWN_DIGITS, _SHOWN_TEXTS = 8, 3
+# Digits of a model's digest in the name of its index.
+_SHOWN_DIGITS = 8
 # Maximum number of occurrences in the index, for one word and for all words together.
 MOST_PER_WORD, MOST_OCCURRENCES = 100, 50_000
 
@@ -100,26 +99,25 @@ def load_own_index(
 ) -> ContextIndex:
     """Return the index of a subject's own text; if none can be used, call `before` and build one."""
     place = subject.index(embedder.bundle.digest)
-    reason = "--force was given" if force else _reason_to_make(place, embedder)
-    if not reason:
-        reporter.note(f"Index: {place}, built with this model. To rebuild it: --force")
-        return ContextIndex.load(place)
     if not force:
+        if (index := _usable(place, embedder)) is not None:
+            reporter.note(f"Index: {place}, built with this model. To rebuild it: --force")
+            return index
         _require_own(place, subject)
     if before:
         before()
-    failures: list[str] = []
+    problem = _explain_no_text(subject)
     for text in _texts_of(subject):
-        reporter.note(f"Building the index {place} ({reason}) from {text.description}.")
+        reporter.note(f"Building the index {place} from {text.description}.")
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
             # `segment` leaves out text that it cannot read, but an index does not; then try the segmented text.
-            failures.append(str(error))
-            reporter.note(f"The text cannot be indexed: {error}")
+            problem = str(error)
+            reporter.note(problem)
         else:
             return ContextIndex.load(place)
-    raise CorpusError(failures[-1] if failures else _explain_no_text(subject))
+    raise CorpusError(problem)
 
 
 def labels_of_sample(index: ContextIndex) -> Path | None:
@@ -134,18 +132,13 @@ def _shipped(name: str) -> Path:
     return here if here.exists() else Path(__file__).parents[1] / name
 
 
-def _reason_to_make(path: Path, embedder: ElmoEmbedder) -> str:
-    """Return the reason to build an index, or "" if the existing one can be used."""
-    if not IndexLayout(path).info.is_file():
-        return "it does not exist yet"
+def _usable(path: Path, embedder: ElmoEmbedder) -> ContextIndex | None:
+    """Return the index in a folder if it is whole and was built with this model in this way."""
     try:
         index = ContextIndex.load(path)
-    except OutputError as error:
-        return str(error).partition(". ")[0]
-    if index.model_digest != embedder.bundle.digest:
-        return "the old index was built with another model"
-    is_computed_so = (index.model["precision"], index.model["unknown"]) == (embedder.precision, embedder.unknown)
-    return "" if is_computed_so else "the old index has different settings"
+    except OutputError:
+        return None
+    return index if all(index.model.get(name) == value for name, value in embedder.identity().items()) else None
 
 
 def _require_own(path: Path, subject: Subject) -> None:
@@ -153,17 +146,14 @@ def _require_own(path: Path, subject: Subject) -> None:
     if kind_of(path) != "index":
         return
     try:
-        info = read_json(IndexLayout(path).info)
-        if info["settings"].get("made_by") == _MAKER:
-            return
-        names = [str(text["name"]) for text in info["texts"]]
-        made_of = f" ({shown(', '.join(names[:_SHOWN_TEXTS]))}{', ...' if len(names) > _SHOWN_TEXTS else ''})"
+        is_own = read_json(IndexLayout(path).info)["settings"].get("made_by") == _MAKER
     except (ValueError, KeyError, TypeError, AttributeError):
-        made_of = ""
-    raise OutputError(
-        f"{path} is an index{made_of} that explore did not create, so explore does not overwrite it. Move it elsewhere"
-        f" or, to replace it, run: {command('explore', *subject.arguments, '--force')}"
-    )
+        is_own = False
+    if not is_own:
+        raise OutputError(
+            f"{path} is an index that explore did not create, so explore does not overwrite it. Move it elsewhere"
+            f" or, to replace it, run: {command('explore', *subject.arguments, '--force')}"
+        )
 
 
 def _build(
@@ -178,12 +168,7 @@ def _build(
         made_by=_MAKER,
     )
     job = IndexJob(embedder=embedder, texts=text.inputs(), output=place, settings=settings)
-    report = run_job(job, force=force, replace=kind_of(place) == "index", reporter=reporter)
-    counts = report.counts
-    reporter.note(
-        f"Built the index {report.path}: {counted(counts['occurrences'], 'occurrence')} of"
-        f" {counted(counts['words'], 'word')}, {format_bytes(report.num_bytes)}"
-    )
+    run_job(job, force=force, replace=kind_of(place) == "index", reporter=reporter)
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:

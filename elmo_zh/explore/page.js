@@ -14,7 +14,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: data.language, word: 0, layer: data.usage_layer, method: "tsne",
   colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
-  isTyped: false, query: "", chosen: [], groups: new Map(),
+  isTyped: false, query: "",
 };
 // What takes long to compute, by word; a page that is served gets it when the word is shown first.
 const [parts, asked] = [data.parts ?? [], new Set()];
@@ -52,14 +52,14 @@ const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.sli
 const firstPoint = () => data.words[state.word][2];
 const pointsOf = (word) => data.points.map((_, point) => point).slice(...data.words[word].slice(2));
 const pointsShown = () => pointsOf(state.word);
-const labelColourings = () => Object.keys(data.colourings).filter((name) => name === "group" || name.startsWith("label:"));
+const labelColourings = () => Object.keys(data.colourings).filter((name) => name.startsWith("label:"));
 const placesShown = () => parts[state.word]?.maps[state.layer][state.method] ?? [];
 const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
 // The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
 const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: [], alpha: []}});
 const figure = Bokeh.Plotting.figure({
-  tools: "pan,wheel_zoom,box_zoom,box_select,lasso_select,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
+  tools: "pan,wheel_zoom,box_zoom,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
   x_range: new Bokeh.Range1d({start: -1100, end: 1100}), y_range: new Bokeh.Range1d({start: -1100, end: 1100}),
   toolbar_location: "right", outline_line_color: "#ddd",
 });
@@ -76,9 +76,8 @@ for (const tool of figure.toolbar.tools) {
   tool.visible = !["HoverTool", "TapTool"].includes(tool.type);
 }
 source.selected.properties.indices.change.connect(() => {
-  const points = source.selected.indices.map((index) => firstPoint() + index);
-  if (points.length === 1 && state.kept !== points[0]) keep(points[0]);
-  if (points.length > 1 || (state.chosen.length && !points.length)) chooseGroup(points);
+  const [index] = source.selected.indices;
+  if (index !== undefined && state.kept !== firstPoint() + index) keep(firstPoint() + index);
 });
 source.inspect.connect(() => {
   const [index] = source.inspected.indices;
@@ -94,7 +93,7 @@ function drawMap() {
     x: places.map(([x]) => x), y: places.map(([, y]) => y),
     colour: points.map(colourOf), alpha: points.map((point) => (matchesQuery(point) ? 0.8 : 0.08)),
   };
-  source.selected.indices = (state.kept === null ? state.chosen : [state.kept]).map((point) => point - start);
+  source.selected.indices = state.kept === null ? [] : [state.kept - start];
   const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
   const note = parts[state.word] ? (isSame ? say("same") : "") : say("computing");
   const agreements = labelColourings().map((name) => [name, agreement(name, pointsShown())]);
@@ -164,7 +163,7 @@ function showExamples() {
   const places = placesShown();
   if (!places.length) return;
   const placeOf = (point) => places[point - firstPoint()];
-  for (const [entry, points] of labelledPoints(state.chosen.length ? state.chosen : pointsShown())) {
+  for (const [entry, points] of labelledPoints(pointsShown())) {
     const heading = add(at("examples"), "h2");
     addLabel(heading, entry, points.length);
     const near = state.colouring === "usage" ? data.collocates[entry] : [];
@@ -173,7 +172,7 @@ function showExamples() {
     const distance = (point) => Math.hypot(placeOf(point)[0] - middle[0], placeOf(point)[1] - middle[1]);
     const list = add(at("examples"), "ol");
     const nearest = [...points].sort((one, other) => distance(one) - distance(other));
-    for (const point of nearest.slice(0, state.chosen.length || EXAMPLES)) addLine(list, point);
+    for (const point of nearest.slice(0, EXAMPLES)) addLine(list, point);
   }
 }
 
@@ -304,7 +303,7 @@ async function askToken(sentence, position) {
 }
 
 function showTyped(sentence, chosen, {substitutes, neighbours}) {
-  Object.assign(state, {kept: null, chosen: [], isTyped: true});
+  Object.assign(state, {kept: null, isTyped: true});
   at("hint").textContent = say("hint");
   const text = Array.from(sentence.text);
   showSentence(text, sentence.tokens, (_, position) => position === chosen, (position) => askToken(sentence, position));
@@ -327,56 +326,14 @@ function drawScale() {
   swatches.append(` ${MOST_NATS}`);
 }
 
-// What can be chosen: a point, some points, or a sentence that was typed, which stays until then.
+// What is shown beside the map: a point, a sentence that was typed, which stays until a point is chosen, or examples.
 function showChosen() {
   if (state.kept !== null) showDetails(state.kept);
   else if (!state.isTyped) showExamples();
-  at("group").hidden = !state.chosen.length && !state.groups.size;
-  at("chosen").textContent = say(state.chosen.length ? "chosen" : "chooseMore")(state.chosen.length);
-  at("naming").hidden = !state.chosen.length;
-  at("save").textContent = say("save")(state.groups.size);
-  at("save").hidden = !state.groups.size;
-}
-
-// Points that are drawn around on the map; groups of them that are named are one more way to colour points.
-function chooseGroup(points) {
-  Object.assign(state, {chosen: points, kept: null, isTyped: false});
-  showChosen();
-  writeAddress();
-}
-
-function nameGroup(name) {
-  for (const point of state.chosen) state.groups.set(point, name);
-  const labels = [...new Set(state.groups.values())];
-  data.colourings.group = {
-    labels, colours: labels.map((_, number) => (number < COLOURS.length ? number : null)),
-    points: data.points.map((_, point) => (state.groups.has(point) ? labels.indexOf(state.groups.get(point)) : null)),
-  };
-  Object.assign(state, {chosen: [], colouring: "group"});
-  at("group-name").value = "";
-  draw();
-}
-
-// The named groups as a table that explore --labels reads, with the lines.
-function groupTable() {
-  const rows = [["file", "line", "start", "end", "word", "group", "text"]];
-  for (const [point, name] of [...state.groups].sort(([one], [other]) => one - other)) {
-    const [line, start, end] = data.points[point];
-    const [text, file, number, first] = data.lines[line];
-    rows.push([file, number, first + start, first + end, data.words[wordOf(point)][0], name, text]);
-  }
-  const cell = (value) => String(value).replace(/[\t\r\n]/g, " ");
-  return rows.map((row) => `${row.map(cell).join("\t")}\n`).join("");
-}
-
-function saveGroups() {
-  const address = URL.createObjectURL(new Blob([groupTable()], {type: "text/tab-separated-values"}));
-  Object.assign(document.createElement("a"), {href: address, download: "groups.tsv"}).click();
-  URL.revokeObjectURL(address);
 }
 
 function keep(point) {
-  Object.assign(state, {kept: point, chosen: [], isTyped: false});
+  Object.assign(state, {kept: point, isTyped: false});
   source.selected.indices = [point - firstPoint()];
   showChosen();
   writeAddress();
@@ -384,7 +341,7 @@ function keep(point) {
 
 function chooseWord(number) {
   if (number === state.word) return;
-  Object.assign(state, {word: number, kept: null, chosen: [], isTyped: false});
+  Object.assign(state, {word: number, kept: null, isTyped: false});
   draw();
 }
 
@@ -411,7 +368,6 @@ function chooseLanguage(language) {
   at("language").textContent = say("other");
   at("search").placeholder = say("search");
   at("typed").placeholder = say("type");
-  at("group-name").placeholder = say("groupName");
   for (const tool of figure.toolbar.tools) tool.description = say(tool.type);
   at("made-with").textContent = say("madeWith")(data.index, data.model);
   drawScale();
@@ -448,8 +404,6 @@ function writeAddress() {
 }
 
 at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
-at("group").onsubmit = (event) => { event.preventDefault(); nameGroup(at("group-name").value.trim()); };
-at("save").onclick = saveGroups;
 at("live").hidden = !data.live;
 at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
 at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");

@@ -1,23 +1,20 @@
-"""The content of the page: points, maps, lines and substitutes, cached in the index."""
+"""The content of the page: points, maps, lines and substitutes."""
 
-import hashlib
-import json
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elmo_zh.checks import Place
 from elmo_zh.concordance.counts import collocates
 from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex, IndexLayout, Occurrence
+from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import usage_layer
@@ -29,10 +26,7 @@ from elmo_zh.explore.points import (
     compute_maps,
     point_neighbours,
 )
-from elmo_zh.run.files import UNFINISHED, file_digest
-from elmo_zh.run.job import Files, FinishedPart
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.mark import CACHE
 from elmo_zh.run.reporter import Reporter
 
 NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
@@ -40,15 +34,12 @@ NUM_NEIGHBOURS, NUM_SUBSTITUTES = 8, 8
 NUM_COLLOCATES, COLLOCATE_WINDOW, LEAST_TOGETHER = 8, (5, 5), 2
 # The log-likelihood that chance exceeds in 5% of words: chi-squared with one degree of freedom.
 LEAST_LIKELIHOOD = 3.84
-# Bump it when the content cached in an index would no longer fit the page.
-CONTENT_FORMAT = 4
 
 
 class PageContent:
     """The content of a page: `overview`, and a part for each word, which takes longer to compute.
 
-    Both are cached in the index unless its folder is read-only, so nothing is computed twice. Points are numbered from
-    0, word by word, and so are lines. `overview` is a dictionary with
+    Points are numbered from 0, word by word, and so are lines. `overview` is a dictionary with
 
         `index`, `model`: their names;
         `segmented`: whether the lines have a space between tokens;
@@ -76,35 +67,19 @@ class PageContent:
         self._index, self._embedder, self._reporter = index, embedder, reporter
         self._seed = choice.seed
         self._reader = TokenReader(embedder, segmented=index.is_segmented)
-        self._folder = _folder(index, embedder, choice, labels)
-        self._parts: dict[str, dict[str, Any]] = {}
-        found = self._part("overview", lambda: self._overview(choice, labels))
-        self.overview: dict[str, Any] = found["data"]
-        self._numbers: list[list[int]] = found["numbers"]
+        self._words = choose_points(index, choice, reporter, labels.words if labels else ())
+        self.overview = self._overview(labels)
+        self.word = cache(self._word)
 
-    def _part(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        if name not in self._parts:
-            self._parts[name] = self._cached(FinishedPart(self._folder, name), compute) if self._folder else compute()
-        return self._parts[name]
-
-    def _cached(self, part: FinishedPart, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        if not part.is_whole():
-            if part.record.exists():
-                self._reporter.warn(f"{part.record} is damaged and will be computed again.")
-            part.write(compute(), Files(part))
-        value: dict[str, Any] = part.value()
-        return value
-
-    def _overview(self, choice: PageChoice, labels: PointLabels | None) -> dict[str, Any]:
-        """Return `overview`, and the index numbers of its points, by word."""
+    def _overview(self, labels: PointLabels | None) -> dict[str, Any]:
         index = self._index
-        words = choose_points(index, choice, self._reporter, labels.words if labels else ())
+        words = self._words
         points = [point for word in words for point in word.occurrences]
         lines = {number: index.line(number) for number in dict.fromkeys(point.line for point in points)}
         names, places = short_names(index.sources), {number: place for place, number in enumerate(lines)}
         ends = np.cumsum([0, *(len(word.occurrences) for word in words)]).tolist()
         is_of_run = index.path.name == RunDir(index.path.parent).index.name
-        data = {
+        return {
             "index": _short_name(index.path) if is_of_run else index.path.name,
             "model": _short_name(Path(index.model["path"])),
             "segmented": index.is_segmented,
@@ -118,32 +93,29 @@ class PageContent:
             "collocates": _collocates(index, words),
             "neighbours": _neighbours(index, points, [lines[point.line].text for point in points]),
         }
-        return {"data": data, "numbers": [word.numbers.tolist() for word in words]}
 
     @property
     def num_words(self) -> int:
         """The number of words on the page."""
-        return len(self._numbers)
+        return len(self._words)
 
-    def word(self, number: int) -> dict[str, Any]:
+    def _word(self, number: int) -> dict[str, Any]:
         """Return a word's part of the page, with an entry for each of its points.
 
         `maps` has the points' [x, y] by layer and method; `tokens` has the `token_records` of their lines;
         `substitutes` has descending lists of [word, probability], or is null without a softmax.
         """
-        return self._part(f"word-{number:05d}", lambda: self._word(np.array(self._numbers[number])))
-
-    def _word(self, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        points = [self._index.occurrence(number) for number in numbers.tolist()]
+        points = self._words[number].occurrences
         lines = self._reader.read([self._index.line(point.line).text for point in points])
         substitutes = None
         if has_probabilities(self._embedder):
-            tokens = [[each.token for each in line] for line in lines]
+            tokens = [[token.token for token in line] for line in lines]
             places = [(own, point.token) for own, point in zip(tokens, points, strict=True)]
             substitutes = substitute_records(self._embedder, places)
         maps = {}
         for layer in self._index.layers:
-            computed = compute_maps(unit_rows(self._index.vectors(layer)[numbers]), self._seed)
+            vectors = self._index.vectors(layer)[self._words[number].numbers]
+            computed = compute_maps(unit_rows(vectors), self._seed)
             maps[str(layer)] = {method: places.tolist() for method, places in computed.items()}
         return {"maps": maps, "tokens": [token_records(line) for line in lines], "substitutes": substitutes}
 
@@ -155,24 +127,6 @@ class PageContent:
                 parts.append(self.word(number))
                 progress.update(1)
         return {**self.overview, "parts": parts}
-
-
-def _folder(index: ContextIndex, embedder: ElmoEmbedder, choice: PageChoice, labels: PointLabels | None) -> Path | None:
-    """Return the index's cache folder for a page's content, named by its digest; None if the index is read-only."""
-    made_of = {
-        "format": CONTENT_FORMAT,
-        "index": file_digest(IndexLayout(index.path).info),
-        **embedder.identity(),
-        **{name: getattr(choice, name) for name in ("words", "num_words", "max_per_word", "seed")},
-        "labels": file_digest(labels.path) if labels else None,
-    }
-    digits = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
-    if not os.access(index.path, os.W_OK):
-        return None
-    folder = index.path / CACHE / digits
-    for left in folder.glob(f"*{UNFINISHED}"):  # left by a command that was killed
-        left.unlink(missing_ok=True)
-    return folder
 
 
 def _short_name(path: Path) -> str:

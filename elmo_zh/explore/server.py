@@ -7,6 +7,7 @@ another page cannot send.
 
 import json
 import os
+import re
 import sys
 import time
 import webbrowser
@@ -32,9 +33,7 @@ from elmo_zh.run.files import parse_json
 
 HOST = "127.0.0.1"
 # Enough for a question with a sentence of some 1,300 characters.
-MOST_QUESTION_BYTES = 4096
-# Maximum content that is read before a request is refused.
-_MOST_SKIPPED_BYTES = 2**16
+MOST_QUESTION_BYTES, _MOST_READ_BYTES = 4096, 2**16
 _NUM_NEIGHBOURS = 8
 _BROWSER_SECONDS = 1.0
 _POLL_SECONDS = 0.1
@@ -159,8 +158,6 @@ class _Answers(BaseHTTPRequestHandler):
     server_version, sys_version = "elmo-zh", ""
     # Seconds after which a connection that sends nothing is closed.
     timeout = 30
-    # Whether the content of the request was read. A connection has only one request, as in HTTP/1.0.
-    _is_read = False
 
     def do_GET(self) -> None:
         if not self._is_from_here():
@@ -172,24 +169,24 @@ class _Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a question: JSON with a word number, a text, or a text with a token and a layer."""
+        length = self._content_length()
+        # A connection that is closed before its content is read is reset, and the client may not see the answer.
+        content = self.rfile.read(length) if length is not None and length <= _MOST_READ_BYTES else b""
         if not self._is_from_here():
             return self._refuse(HTTPStatus.FORBIDDEN)
         if self.path != "/sentence":
             return self._refuse(HTTPStatus.NOT_FOUND)
         if self.headers.get_content_type() != "application/json":
             return self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        length = self._content_length()
         if length is None:
             return self._refuse(HTTPStatus.LENGTH_REQUIRED)
         if length > MOST_QUESTION_BYTES:
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        self._is_read = True
         try:
-            answer = self._answer(parse_json(self.rfile.read(length).decode()))
+            answer = json.dumps(self._answer(parse_json(content.decode())), ensure_ascii=False, allow_nan=False)
         except ValueError:
             return self._refuse(HTTPStatus.BAD_REQUEST)
-        content = json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
-        return self._send(HTTPStatus.OK, "application/json; charset=utf-8", content)
+        return self._send(HTTPStatus.OK, "application/json; charset=utf-8", answer.encode())
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
@@ -222,19 +219,11 @@ class _Answers(BaseHTTPRequestHandler):
         )
 
     def _content_length(self) -> int | None:
-        """Return the Content-Length, at most _MOST_SKIPPED_BYTES + 1, or None if it is not a number."""
+        """Return the Content-Length, or None if it is not a number of at most nine digits."""
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()):
-            return None
-        # int() refuses thousands of digits.
-        is_long = len(length) > len(str(_MOST_SKIPPED_BYTES))
-        return _MOST_SKIPPED_BYTES + 1 if is_long else min(int(length), _MOST_SKIPPED_BYTES + 1)
+        return int(length) if re.fullmatch("[0-9]{1,9}", length) else None
 
     def _refuse(self, status: HTTPStatus) -> None:
-        # A connection that is closed before its content is read is reset, and the client may not see the answer.
-        length = self._content_length() or 0
-        if not self._is_read and length <= _MOST_SKIPPED_BYTES:
-            self.rfile.read(length)
         self.close_connection = True
         self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
 

@@ -296,7 +296,7 @@ def test_the_command(tmp_path: Path) -> None:
         (("a.index", "--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
         (("a.index",), "a.index: no content word of two or more characters occurs at least 20 times"),
         (("a.index", "--output", "page.pdf"), "--output page.pdf: the suffix does not name a known format"),
-        (("none",), "none does not exist"),
+        (("none",), "none is not an index"),
     ):
         assert elmo_zh("explore", "--output", "new.html", *wrong).only_error().startswith(message)
     assert not Path("new.html").exists()

@@ -13,8 +13,6 @@ from contexts.chromium import Page, started_chromium
 from contexts.explored import MARKUP, served
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts.index import IndexedLine
-from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.explore.page import build_page, write_page
 from elmo_zh.explore.server import LiveSentences
 
@@ -140,19 +138,6 @@ def test_the_address_keeps_what_is_shown(opened: Opened) -> None:
     assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 1, None, "label:shown"]
 
 
-def test_layers_and_maps_switch(opened: Opened) -> None:
-    browser, address, data = opened
-    browser.open(f"{address}#en")
-    for layer in ("1", "0", "2"):
-        for method in ("pca", "tsne"):
-            click(browser, f"#layers [data-value='{layer}']")
-            click(browser, f"#methods [data-value='{method}']")
-            shown = browser.evaluate("source.data.x.map((x, index) => [x, source.data.y[index]])")
-            assert shown == data["parts"][0]["maps"][layer][method]
-        assert ("All vectors of this word are the same" in text(browser, "message")) == (layer == "0")
-        assert text(browser, "explained").startswith(f"Layer {layer} has ")
-
-
 def test_chinese_and_english(opened: Opened) -> None:
     browser, address, _ = opened
     browser.open(f"{address}#zh")
@@ -165,37 +150,6 @@ def test_chinese_and_english(opened: Opened) -> None:
     assert [each.split()[0] for each in texts(browser, "#legend li")] == ["<b>一", "二", "无标签"]
     browser.open(address)
     assert browser.evaluate("state.language === data.language") is True
-
-
-def test_points_that_are_chosen_are_named_and_saved(opened: Opened, tmp_path: Path) -> None:
-    browser, address, data = opened
-    browser.open(f"{address}#en")
-    browser.evaluate("figure.toolbar.tools.find((tool) => tool.type === 'BoxSelectTool').active = true")
-    corners = browser.evaluate(
-        "(({x, y, width, height}) => [[x + 5, y + 5], [x + width - 60, y + height - 5]])"
-        "(at('map').getBoundingClientRect())"
-    )
-    browser.drag(*map(tuple, corners))
-    _, _, start, end = data["words"][0]
-    assert text(browser, "chosen") == f"{end - start} occurrences chosen"
-    for name, chosen in {"a\tb": [0, 3], "<b>": [1, 3]}.items():
-        browser.evaluate(f"source.selected.indices = {chosen}")
-        assert [text(browser, "chosen"), len(texts(browser, "#examples li"))] == ["2 occurrences chosen", 2]
-        browser.evaluate(f"at('group-name').value = {name!r}; at('group').requestSubmit()")
-    assert texts(browser, "#legend li") == ["a\tb 1", "<b> 2", f"no label {end - start - 3}"]
-    assert texts(browser, "#colourings [aria-pressed=true]") == ["My groups"]
-    browser.evaluate("chooseWord(1)")
-    assert browser.evaluate("at('naming').hidden") is True
-    saved = browser.download(tmp_path, "#save")
-    assert text(browser, "save") == "Save 3 named occurrences as TSV"
-    labels = PointLabels.load(saved, sorted({line[1] for line in data["lines"]}))
-    assert labels.names == ("group",)
-    for point, name in ((0, "a b"), (1, "<b>"), (2, None), (3, "<b>")):
-        number, first, _ = data["points"][point]
-        line, source, place, line_start = data["lines"][number]
-        assert labels.label("group", IndexedLine(line, source, place), line_start + first, "苹果") == name
-    rows = [row.split("\t") for row in saved.read_text("utf-8").split("\n")[1:-1]]
-    assert [row[-1] for row in rows] == [data["lines"][data["points"][point][0]][0] for point in (0, 1, 3)]
 
 
 def test_markup_is_text(opened: Opened) -> None:

@@ -47,7 +47,7 @@ def explored(*typed: str | Path | int) -> tuple[str, Any]:
 
 def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     told, data = explored(*FEW)
-    assert "Building the index runs/latest/index (it does not exist yet) from the corpus of runs/latest" in told
+    assert "Building the index runs/latest/index from the corpus of runs/latest" in told
     assert (data["index"], data["model"], data["segmented"]) == ("mine/index", "mine/model", False)
     assert set(data["colourings"]["source"]["labels"]) == {"food.txt", "nature.txt"}
     corpus = "".join(path.read_text("utf-8") for path in Path("corpus").iterdir())
@@ -64,7 +64,7 @@ def test_a_changed_corpus_gives_way_to_the_segmented_text(latest: RunDir) -> Non
     with Path("corpus/food.txt").open("a", encoding="utf-8") as file:
         file.write("新的一行。\n")
     told, data = explored(*FEW)
-    assert "(it does not exist yet) from the segmented text of runs/latest." in told
+    assert "from the segmented text of runs/latest." in told
     assert data["segmented"] is True
     assert all(" " in text for text, *_ in data["lines"])
     assert ContextIndex.load(latest.index).info["counts"]["lines"] == sum(
@@ -78,10 +78,10 @@ def test_an_index_of_another_model_or_a_damaged_one_is_made_again(latest: RunDir
         info["model"]["model_digest"] = "sha256:other"
     write_mark(latest.index, "index", 3, {})
     told, _ = explored("--model", "runs/mine/model", *FEW)
-    assert "Building the index runs/mine/index (the old index was built with another model) from the corpus" in told
+    assert "Building the index runs/mine/index from the corpus" in told
     (latest.index / "postings.npy").write_bytes(b"")
     told, _ = explored(*FEW)
-    assert "(runs/latest/index/postings.npy is damaged" in told
+    assert "Building the index runs/latest/index from the corpus" in told
 
 
 def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     made = succeed("index", "t.txt", "--model", other, "--min-count", 1, "--output", latest.index)
     before = files_of(latest.index)
     told = elmo_zh("explore", "--output", "page.html", *FEW, "--force").only_error()
-    assert told.startswith("runs/latest/index is an index (t.txt) that explore did not create")
+    assert told.startswith("runs/latest/index is an index that explore did not create")
     assert told.endswith("elmo-zh explore runs/latest --force")
     assert files_of(latest.index) == before
     (latest.index / "index.json").write_bytes(b"[1]")
@@ -101,7 +101,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     # The command that the message names does what it says.
     monkeypatch.setattr(ExploreServer, "serve_forever", lambda *_: None)
     made = elmo_zh("explore", "runs/latest", "--force", *FEW, "--port", 0, "--no-browser")
-    assert "Building the index runs/latest/index (--force was given) from the corpus" in made.stderr
+    assert "Building the index runs/latest/index from the corpus" in made.stderr
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
 
 
@@ -126,7 +126,7 @@ def test_an_installed_model_and_the_sample(tmp_path: Path, monkeypatch: pytest.M
     shutil.copy(ROOT / "data/sample/food.txt", "data/sample")
     told, data = explored("--word", "我们")
     [place] = Path("runs").glob("*.index")
-    assert f"Building the index {place} (it does not exist yet) from the sample text data/sample." in told
+    assert f"Building the index {place} from the sample text data/sample." in told
     assert data["index"] == place.name
     # The folder of the same model has the name that it is installed by, and another model its own.
     told, _ = explored("--model", "starter", "--word", "我们")
@@ -144,8 +144,7 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     assert answer.stdout.startswith(f"{address} shows 7 occurrences of 1 word.")
     assert elmo_zh("explore", *FEW, "--port", 0, "--no-browser", "--json").result()["address"].startswith("http://")
     assert len(opened) == 1
-    for wrong in (("--output", "page.html", "--port", 1), ("runs/mine", "--model", "runs/mine/model")):
-        assert elmo_zh("explore", *wrong).status == 2
+    assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
 
 
 def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:

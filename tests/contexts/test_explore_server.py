@@ -1,7 +1,12 @@
 """The served page: who is answered, and what."""
 
 import json
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -10,12 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 from contexts.explored import served
-from contexts.texts import LINES, indexed, write_text
+from contexts.texts import LINES, indexed, model_of_words, write_text
+from contract.command_line import elmo_zh
 from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import OutputError
+from elmo_zh.explore.own_index import Subject
 from elmo_zh.explore.page import build_page
 from elmo_zh.explore.server import MOST_QUESTION_BYTES, ExploreServer, LiveSentences
 
@@ -126,7 +133,7 @@ def test_the_size_of_a_question_is_bounded(server: ExploreServer) -> None:
     body = json.dumps({"text": "a" * MOST_QUESTION_BYTES}).encode()
     assert ask(server, "POST", "/sentence", body[:-1], JSON)[0].status == 413
     head = f"POST /sentence HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Type: application/json\r\n"
-    for length, status in (("9" * 5000, b"413"), ("-1", b"411"), ("x", b"411"), (None, b"411")):
+    for length, status in (("9" * 9, b"413"), ("9" * 5000, b"411"), ("-1", b"411"), ("x", b"411"), (None, b"411")):
         with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
             given = f"Content-Length: {length}\r\n" if length else ""
             connection.sendall(f"{head}{given}\r\n".encode())
@@ -148,3 +155,40 @@ def test_sentences_beside_a_segmented_text(tmp_path: Path) -> None:
     assert sentences.token("我们吃", 2, 1)["neighbours"][0][1] in LINES
     with pytest.raises(ValueError, match="token 2 of 2"):
         sentences.token("我们 吃", 2, 1)
+
+
+def test_the_server_ends_at_once_though_a_client_is_slow(tmp_path: Path, model: Path) -> None:
+    index = indexed(ElmoEmbedder.load(model, "cpu"), [write_text(Path("a.txt"), LINES)], Path("a.index"), min_count=1)
+    typed = f"explore {index.path} --word 苹果 --port 0 --no-browser"
+    command = [sys.executable, "-m", "elmo_zh", *typed.split()]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        told = server.stderr.readline() + server.stderr.readline()
+        port = int(re.findall(r":(\d+)/", told.decode())[0])
+        assert b"shows only a notice" in told
+        shown = server.stdout.readline().decode()
+        assert shown == f"http://127.0.0.1:{port}/ shows 4 occurrences of 1 word. Ctrl-C stops the server.\n"
+        asking = HTTPConnection("127.0.0.1", port)
+        asking.request("POST", "/sentence", b'{"word": 0}', {"Content-Type": "application/json"})
+        assert set(json.loads(asking.getresponse().read())) == {"maps", "tokens", "substitutes"}
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(b"POST /sentence HTTP/1.0\r\nHost: ")
+            server.send_signal(signal.SIGTERM)
+            _, errors = server.communicate()
+    assert server.returncode == 143
+    assert b"Traceback" not in errors
+
+
+def test_commands_find_the_index_that_explore_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of_words(tmp_path / "mine")
+    text = write_text(Path("a.txt"), LINES)
+    place = Subject.find(model).index(ElmoEmbedder.load(model, "cpu").bundle.digest)
+    assert elmo_zh("index", text, "--model", model, "--output", place).status == 0
+    monkeypatch.setenv("ELMO_ZH_MODEL", str(model))
+    for command in (("senses", "苹果", "--no-substitutes"), ("concordance", "苹果")):
+        named = elmo_zh(*command, "--index", place, "--json").result()
+        found = elmo_zh(*command, "--json")
+        assert found.result() == named
+        assert f"Index: {place}, made by explore." in found.stderr

@@ -16,7 +16,7 @@ from packed import zip_of
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.contexts import build_index
 from elmo_zh.errors import ElmoZhError, OutputError
-from elmo_zh.run.arrays import save_npy, write_header
+from elmo_zh.run.arrays import write_header
 
 
 def expected_occurrences(*unwanted: str) -> list[tuple[str, int, int]]:
@@ -124,9 +124,8 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
 
 def test_texts_without_a_word_to_index(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     wrong: list[tuple[list[str], dict[str, Any], str]] = [
-        ([*LINES], {"min_count": 9}, r"a.txt: no word occurs at least 9 times \(13 distinct tokens in total\)"),
-        ([*LINES], {"words": frozenset({"香蕉"})}, r"none of the words in --words \(1 given\) is a token of the text"),
-        (["， 。", "  "], {}, "the text contains no words"),
+        ([*LINES], {"min_count": 9}, r"a.txt: no word to index among 13 distinct tokens.*--min-count"),
+        ([*LINES], {"words": frozenset({"香蕉"})}, "Write the words of --words as the segmenter splits them"),
     ]
     for lines, choice, message in wrong:
         with pytest.raises(ElmoZhError, match=message):
@@ -158,7 +157,7 @@ def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path
             path.write_bytes(damaged)
             assert message_of(OutputError, lambda: read_everything(folder_of_index)).startswith(f"{path} is damaged")
         path.unlink()
-        with pytest.raises(OutputError, match="is missing"):
+        with pytest.raises(OutputError, match="is missing|is not an index"):
             ContextIndex.load(folder_of_index)
         path.write_bytes(content)
     without_digests(folder_of_index)
@@ -191,15 +190,3 @@ def test_a_header_that_claims_more_than_the_file_has_takes_no_memory(folder_of_i
     path.write_bytes(header.getvalue() + content[len(header.getvalue()) :])
     with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
         ContextIndex.load(folder_of_index).vectors(1)
-
-
-def test_vectors_that_are_not_finite_are_refused(folder_of_index: Path) -> None:
-    without_digests(folder_of_index)
-    path = folder_of_index / "layer-1.npy"
-    vectors = np.load(path)
-    vectors[1, 3] = np.nan
-    save_npy(path, vectors)
-    found = ContextIndex.load(folder_of_index)
-    np.testing.assert_array_equal(found.vectors_of(np.array([2, 0]), 1), vectors[[2, 0]])
-    with pytest.raises(OutputError, match=r"layer-1\.npy is damaged"):
-        found.vectors_of(np.array([2, 1]), 1)
