@@ -247,12 +247,12 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     other = ElmoEmbedder.load(model_of_words(tmp_path / "other", seed=5), "cpu")
     half = ElmoEmbedder.load(embedder.bundle.path, "cpu", precision="bfloat16")
     new = [folder / "new.txt"]
-    for name, reader, expected in (("model", other, ".*other"), ("precision", half, "--precision bfloat16")):
-        with pytest.raises(ElmoZhError, match=expected):
+    for name, reader in (("model", other), ("precision", half)):
+        with pytest.raises(ElmoZhError, match="so their vectors cannot be compared"):
             measure_drift(indexes[0], indexed(reader, new, tmp_path / name, min_count=1))
     first, second = (indexed(embedder, new, tmp_path / str(each), layers=(each,), min_count=1) for each in (1, 2))
     assert measure_drift(indexes[0], first, permutations=9).layer == 1
-    with pytest.raises(ElmoZhError, match="have no layer in common"):
+    with pytest.raises(ElmoZhError, match="share no layer above 0"):
         measure_drift(second, first)
 
 

@@ -157,7 +157,7 @@ def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path
             path.write_bytes(damaged)
             assert message_of(OutputError, lambda: read_everything(folder_of_index)).startswith(f"{path} is damaged")
         path.unlink()
-        with pytest.raises(OutputError, match="is missing|is not an index"):
+        with pytest.raises(OutputError, match=r"is missing|is not an index"):
             ContextIndex.load(folder_of_index)
         path.write_bytes(content)
     without_digests(folder_of_index)
