@@ -24,7 +24,7 @@ from elmo_zh.checks import check_instance, check_layers, check_path, check_paths
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.columns import COLUMN, ColumnBuilder
-from elmo_zh.contexts.index import INDEX_FORMAT, LINE, NORM, OCCURRENCE, POSTING, TOKEN, VECTOR, WORD, IndexLayout
+from elmo_zh.contexts.index_files import INDEX_FORMAT, LINE, NORM, OCCURRENCE, POSTING, TOKEN, VECTOR, WORD, IndexLayout
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Stamp

@@ -177,7 +177,7 @@ def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[st
 
 def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield a row for each occurrence, in text order, with the columns in docs/contexts.md and the column `by`."""
-    others = {free_name(by, _COLUMNS): index.columns[by]} if by else {}
+    others = {(by if by == "source" else free_name(by, _COLUMNS)): index.columns[by]} if by else {}
     columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
     for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
         occurrence = index.occurrence(number)

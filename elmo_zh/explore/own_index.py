@@ -11,7 +11,8 @@ from elmo_zh.choices import MODELS
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob, IndexSettings
-from elmo_zh.contexts.index import ContextIndex, IndexLayout
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import IndexLayout
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
