@@ -1,4 +1,4 @@
-# Messages of make/*.sh, in Chinese under the same variables as those of the program (elmo_zh/language.py).
+# Messages of make in English and Chinese, chosen by the same variables as those of the program (elmo_zh/language.py).
 
 case ${ELMO_ZH_LANG:-${LANGUAGE:-${LC_ALL:-${LC_MESSAGES:-${LANG:-en}}}}} in [zZ][hH]*) LANGUAGE_CHOSEN=zh ;; *) LANGUAGE_CHOSEN=en ;; esac
 
