@@ -5,6 +5,7 @@ become plain text, because the site does not know where the repository is.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,9 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "site"
-PAGES = BUILD / "pages"
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
-
 CONFIG = """\
 [project]
 site_name = "elmo-zh"
@@ -23,7 +22,7 @@ site_description = "ELMo for Chinese: from raw text to word vectors that depend 
 docs_dir = "pages"
 site_dir = "html"
 use_directory_urls = false
-nav = [{nav}]
+nav = {nav}
 
 [project.theme]
 language = "en"
@@ -40,48 +39,30 @@ pymdownx.superfences.custom_fences = [
 """
 
 
-def sources() -> dict[Path, Path]:
-    """Return each page of the site with the file that it is made from."""
-    found = {Path("index.md"): ROOT / "README.md", Path("zh/index.md"): ROOT / "README.zh.md"}
-    found |= {path.relative_to(ROOT / "docs"): path for path in sorted((ROOT / "docs").rglob("*.md"))}
-    return found | {Path(name): ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
-
-
-def linked(text: str, page: Path, source: Path, pages: dict[Path, Path]) -> str:
-    """Return the text of a page with links to the pages of the site; other links become plain text."""
-    places = {origin: place for place, origin in pages.items()}
-
-    def new_link(match: re.Match[str]) -> str:
-        target = (source.parent / match[2]).resolve()
-        if target not in places:
-            return match[1]
-        up = "../" * (len(page.parts) - 1)
-        return f"[{match[1]}]({up}{places[target].as_posix()}{match[3] or ''})"
-
-    text = re.sub(r"\]\((?:\.\./)*docs/pictures/", f"]({'../' * (len(page.parts) - 1)}pictures/", text)
-    return LINK.sub(new_link, text)
-
-
-def title_of(path: Path) -> str:
-    """Return the heading of a page."""
-    heading = path.read_text(encoding="utf-8").split("\n", 1)[0]
-    return heading.removeprefix("# ").replace("`", "").replace('"', "'")
-
-
 def main() -> None:
     """Write the pages and their configuration, and run the generator."""
     shutil.rmtree(BUILD, ignore_errors=True)
-    pages = sources()
-    for page, source in pages.items():
-        (PAGES / page).parent.mkdir(parents=True, exist_ok=True)
-        (PAGES / page).write_text(linked(source.read_text(encoding="utf-8"), page, source, pages), encoding="utf-8")
-    shutil.copytree(ROOT / "docs" / "pictures", PAGES / "pictures")
+    shutil.copytree(ROOT / "docs" / "pictures", BUILD / "pages" / "pictures")
+    # Each file with its page on the site.
+    places = {ROOT / "README.md": "index.md", ROOT / "README.zh.md": "zh/index.md"}
+    places |= {path: str(path.relative_to(ROOT / "docs")) for path in sorted((ROOT / "docs").rglob("*.md"))}
+    places |= {ROOT / name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
     entries: dict[str, list[str]] = {"English": [], "中文": []}
-    for page, source in pages.items():
-        language = "中文" if page.parts[0] == "zh" else "English"
-        entries[language].append(f'{{ "{title_of(source)}" = "{page.as_posix()}" }}')
+    for source, place in places.items():
+        page, text = BUILD / "pages" / place, source.read_text(encoding="utf-8")
+
+        def new_link(match: re.Match[str], source: Path = source, place: str = place) -> str:
+            target = places.get((source.parent / match[2]).resolve())
+            link = target and os.path.relpath(target, Path(place).parent)
+            return f"[{match[1]}]({link}{match[3] or ''})" if link else match[1]
+
+        pictures = os.path.relpath("pictures", Path(place).parent)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(LINK.sub(new_link, re.sub(r"\]\((\.\./)*docs/pictures/", f"]({pictures}/", text)), "utf-8")
+        title = text.split("\n", 1)[0].removeprefix("# ").replace("`", "").replace('"', "'")
+        entries["中文" if place.startswith("zh/") else "English"].append(f'{{ "{title}" = "{place}" }}')
     nav = ", ".join(f'{{ "{name}" = [{", ".join(rows)}] }}' for name, rows in entries.items())
-    (BUILD / "zensical.toml").write_text(CONFIG.format(nav=nav), encoding="utf-8")
+    (BUILD / "zensical.toml").write_text(CONFIG.format(nav=f"[{nav}]"), encoding="utf-8")
     subprocess.run([sys.argv[1], "build", "--strict"], cwd=BUILD, check=True)
     # Chinese is searched by words only if the index says so; the language above is for the words of the interface.
     index = BUILD / "html" / "search.json"

@@ -13,33 +13,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# The Chinese page on training shows the same output in Chinese, compared by tests/test_pages.py.
-# In this order, since the later pages use the model that the first command of the page on training trains.
-PAGES = tuple(
-    ROOT / name
-    for name in (
-        "docs/training.md",
-        "docs/bundle.md",
-        "docs/zh/bundle.md",
-        "docs/zh/troubleshooting.md",
-    )
-)
+# The first command of the first page trains the model that the others use. docs/zh/training.md shows the same output in
+# Chinese, and tests/test_pages.py compares its figures.
+PAGES = ("docs/training.md", "docs/bundle.md", "docs/zh/bundle.md", "docs/zh/troubleshooting.md")
 # A command with its output, as people see it on a terminal.
 TRANSCRIPT = re.compile(
     r"^```console\n\$ (?P<command>[^\n]+)\n(?!\$ |```)(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 # What a checkout needs for `make train`.
 CHECKOUT = ("Makefile", "make", "configs", "data", "pyproject.toml", "constraints.txt")
-# Starts elmo-zh with the current Python, under the name that users type.
-LAUNCHER = "from elmo_zh.cli import main\n\nmain()\n"
 # Lines that a page does not show: progress, and what make says of a failed command.
 UNSHOWN = re.compile(r"^(\w+: +\d+% .*|make(\[\d+\])?: .*)$")
-SETTING_UP = "Setting up "
-TRAIN = "make train"
 
 SENTENCE = "今天天气很好，我们去公园散步。"
 REVIEWS = "编号,标题,评价,回复\n" + "7,很好的饭店,这家饭店的菜很好吃,谢谢您的评价\n" * 20
@@ -50,11 +38,11 @@ def prepare_folder(folder: Path) -> None:
     for name in CHECKOUT:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
-    programs = folder / ".venv" / "bin"
-    programs.mkdir(parents=True)
-    (programs / "elmo-zh").write_text(f"#!{sys.executable}\n{LAUNCHER}", encoding="utf-8")
-    (programs / "elmo-zh").chmod(0o755)
-    (folder / ".venv" / ".ready").write_text("corpus explore\n", encoding="utf-8")  # nothing to install
+    program = folder / ".venv" / "bin" / "elmo-zh"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!{sys.executable}\nfrom elmo_zh.cli import main\n\nmain()\n", encoding="utf-8")
+    program.chmod(0o755)
+    (folder / ".venv" / ".ready").write_text("corpus\nexplore\ntasks\n", encoding="utf-8")  # nothing to install
     write_texts(folder)
 
 
@@ -70,18 +58,11 @@ def write_texts(folder: Path) -> None:
 
 def run_typed(command: str, folder: Path) -> str:
     """Return what a terminal shows after a command typed in `folder`, without the lines that pages leave out."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
-    environment.pop("ELMO_ZH_MODEL", None)
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-    )
+    print(f"$ {command}", flush=True)
+    environment = {name: value for name, value in os.environ.items() if not re.match("MAKE|MFLAGS|ELMO_ZH_", name)}
+    environment |= {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "ELMO_ZH_LANG": "en"}
+    shell = ["sh", "-c", f"{command} 2>&1"]
+    done = subprocess.run(shell, cwd=folder, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=False)
     return as_shown(done.stdout, folder)
 
 
@@ -93,69 +74,34 @@ def as_shown(output: str, folder: Path) -> str:
     return "".join(f"{line}\n" for line in output.splitlines() if not UNSHOWN.match(line))
 
 
-def shorten(output: str, shown: str) -> str:
-    """Cut an output where the page cuts it: after as many lines as it shows before "..."."""
-    lines = shown.splitlines()
-    if lines[-1] != "...":
-        return output
-    return "".join(f"{line}\n" for line in [*output.splitlines()[: len(lines) - 1], "..."])
-
-
-def update(text: str, answer_to: Callable[[str], str | None]) -> str:
-    """Return a page with its outputs replaced.
-
-    Args:
-        text: The page.
-        answer_to: Returns the output of a command; None to keep the one that the page shows.
-    """
-
-    def transcript(match: re.Match[str]) -> str:
-        shown, answer = match["output"], answer_to(match["command"])
-        if answer is None:
-            return match[0]
-        # The set-up of .venv is not repeated here.
-        first = shown.partition("\n")[0] + "\n" if shown.startswith(SETTING_UP) else ""
-        output = first + shorten(answer, shown)
-        return f"```console\n$ {match['command']}\n{output}```"
-
-    return TRANSCRIPT.sub(transcript, text)
-
-
-class Typist:
-    """Types each command once in a folder and remembers the output.
-
-    Args:
-        folder: A folder that `prepare_folder` has filled.
-        run: A finished run on the sample to use; None to train one.
-    """
-
-    def __init__(self, folder: Path, run: Path | None) -> None:
-        self._folder = folder
-        self._answers: dict[str, str | None] = {}
-        if run is not None:
-            shutil.copytree(run, folder / "runs" / "sample")
-            (folder / "runs" / "latest").symlink_to("sample")
-            self._answers[TRAIN] = None
-
-    def answer_to(self, command: str) -> str | None:
-        """Return the output of a command, or None if it is not to be run."""
-        if command not in self._answers:
-            print(f"$ {command}", flush=True)
-            self._answers[command] = run_typed(command, self._folder)
-        return self._answers[command]
-
-
 def main() -> None:
     """Run the commands of all pages, each once, and write the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="Finished run on the sample to use instead of training one.")
     run = parser.parse_args().run
     with tempfile.TemporaryDirectory() as name:
-        prepare_folder(Path(name))
-        typist = Typist(Path(name), run)
-        for page in PAGES:
-            text = update(page.read_text(encoding="utf-8"), typist.answer_to)
-            page.write_text(text, encoding="utf-8")
+        folder = Path(name)
+        prepare_folder(folder)
+        if run is not None:
+            shutil.copytree(run, folder / "runs" / "sample")
+            (folder / "runs" / "latest").symlink_to("sample")
+
+        @cache
+        def answer(command: str) -> str:
+            return run_typed(command, folder)
+
+        def transcript(match: re.Match[str]) -> str:
+            command, shown = match["command"], match["output"].splitlines()
+            if run is not None and command == "make train":
+                return match[0]
+            lines = answer(command).splitlines()
+            # The set-up of .venv is not repeated here, and a page may cut an output.
+            lines = [*(line for line in shown[:1] if line.startswith("Setting up ")), *lines]
+            lines = [*lines[: len(shown) - 1], "..."] if shown[-1] == "..." else lines
+            return "\n".join(["```console", f"$ {command}", *lines, "```"])
+
+        for page in (ROOT / name for name in PAGES):
+            page.write_text(TRANSCRIPT.sub(transcript, page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
