@@ -1,4 +1,4 @@
-"""Describe a bundle, run its self-test, and measure the effect of precision on its vectors."""
+"""Describe a bundle, and run its self-test."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -7,14 +7,12 @@ from typing import Any
 
 from elmo_zh.bundle.compatibility import describe_readers, refusals
 from elmo_zh.bundle.description import describe_model
-from elmo_zh.bundle.golden import load_golden
-from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.weights import count_parameters
-from elmo_zh.embed.selftest import find_neighbours, measure_deviations, run_selftest
+from elmo_zh.embed.selftest import run_selftest
 from elmo_zh.info.description import Description, rows
 from elmo_zh.invocation import command
-from elmo_zh.language import translate
+from elmo_zh.language import _, translate
 from elmo_zh.run.reporter import format_date
 
 _RESULTS = {True: "ok", False: "FAILED", None: "skip"}
@@ -27,13 +25,10 @@ def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
     lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.shape)]
     problems: list[str] = []
     if check:
-        checks, neighbours = run_selftest(bundle, device), find_neighbours(bundle)
+        checks = run_selftest(bundle, device)
         problems = [result.name for result in checks if result.passed is False]
-        values["checks"], values["neighbours"] = ([asdict(entry) for entry in each] for each in (checks, neighbours))
-        lines += [
-            f"{translate(_RESULTS[result.passed]):6} {translate(f'{result.name}: {result.found}')}" for result in checks
-        ]
-        lines += [f"{entry.table}: {entry.word} ~ {' '.join(entry.neighbours)}" for entry in neighbours]
+        values["checks"] = [asdict(result) for result in checks]
+        lines += [f"{translate(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
     if bundle.needs_warm_state():
         lines.append(
             "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
@@ -83,15 +78,3 @@ def _for_people(values: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
     shown |= {"split_unknown": split} if split is not None else {}
     shown |= {name: value for name, value in values["origin"].items() if name != "program"}
     return {**shown, **values["digests"]}
-
-
-def describe_precisions(path: Path) -> Description:
-    """Measure how much the vectors of a bundle's stored sentences differ from float32 at each other precision."""
-    bundle = load_bundle(path)
-    deviations = measure_deviations(bundle, load_golden(BundleLayout(path).golden).sentences)
-    lines = [
-        f"{f'{found.precision}, layer {found.layer}:':22} differs from float32 by {found.mean:.1e} on average,"
-        f" {found.largest:.1e} at most; cosine {found.cosine:.6f} on average, {found.lowest_cosine:.6f} at least"
-        for found in deviations
-    ]
-    return Description({"precisions": [asdict(found) for found in deviations]}, lines)

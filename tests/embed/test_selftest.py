@@ -1,12 +1,10 @@
 """`elmo-zh info --check` of a bundle: a sound model passes, and each fault is found by its check."""
 
 import hashlib
-import importlib.metadata
 import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +15,19 @@ import pytest
 from contract.command_line import Answer, SampleRun, changed_json, elmo_zh
 from drawn_bundles import D, L, P, draw_source
 
-from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig
-from elmo_zh.embed import embedder as embedder_module
-from elmo_zh.embed.selftest import find_neighbours
 from elmo_zh.errors import ConfigError
-from elmo_zh.reader import bilm as reader_module
 from elmo_zh.reader.bilm import BiLMReader, LayerState
 from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.text.segmenters import rjieba
 
 TOKENS = "raw text is segmented into the recorded tokens"
-STORED = "the stored vectors of 3 sentences are reproduced"
-FUTURE = "the forward LM cannot see the future"
-PAST = "the backward LM cannot see the past"
-COMPANY = "vectors do not depend on the batch or the sentence order"
+STORED = "the stored vectors are reproduced"
+COMPANY = "vectors do not depend on the other sentences of a batch"
 TABLES = "vocabulary and embedding files match the model"
-ALL = [TOKENS, STORED, FUTURE, PAST, COMPANY, TABLES]
+ALL = [TOKENS, STORED, COMPANY, TABLES]
 
 
 @pytest.fixture
@@ -72,20 +64,11 @@ def test_the_trained_model_passes(sample_run: SampleRun) -> None:
     lines = check_lines(answer)
     assert lines[0] == f'ok     {TOKENS}: segmenter "jieba"'
     assert lines[1].startswith(f"ok     {STORED}: largest difference ")
-    rows = len((sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines())
-    assert lines[5] == f"ok     {TABLES}: {rows:,} vocabulary entries; their digest is the one recorded at export"
-    neighbours = [line.split(": ", 1) for line in answer.stdout.splitlines() if " ~ " in line]
-    assert [table for table, _ in neighbours] == ["token layer and softmax"] * 8
-    words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").splitlines()
-    frequent = [word for word in words[3:] if word.isalpha()][:8]
-    assert [line.split(" ~ ")[0] for _, line in neighbours] == frequent
-    assert all(len(line.split(" ~ ")[1].split(" ")) == 5 for _, line in neighbours)
+    assert lines[3].startswith(f"ok     {TABLES}: ")
     result = elmo_zh("info", sample_run.model, "--json", "--device", "cpu", "--check").result()
     assert result["passed"] is True
     assert [(*check,) for check in result["checks"]] == [("name", "passed", "found")] * len(ALL)
     assert [(check["name"], check["passed"]) for check in result["checks"]] == [(name, True) for name in ALL]
-    assert len(result["neighbours"]) == 8  # once, since the softmax is tied
-    assert all(list(entry) == ["table", "word", "neighbours"] for entry in result["neighbours"])
 
 
 def change_stored_vectors(model: Path, amount: float, line: int = 2) -> None:
@@ -140,10 +123,7 @@ def test_embeddings_that_were_altered_in_one_of_two_files(model: Path) -> None:
     with h5py.File(model / "vocab_embedding.hdf5", "a") as file:
         file["embedding"][rows_of_other_words(model)[-1], 0] += 0.5
     sign(model)
-    answer = elmo_zh("info", model, "--check")
-    assert failed_checks(answer) == [TABLES]
-    told = "vocab_embedding.hdf5 and weights.hdf5 contain different embeddings"
-    assert check_lines(answer)[5] == f"FAILED {TABLES}: {told}"
+    assert failed_checks(elmo_zh("info", model, "--check")) == [TABLES]
 
 
 def test_words_that_changed_places(model: Path) -> None:
@@ -153,12 +133,8 @@ def test_words_that_changed_places(model: Path) -> None:
     first, second = rows_of_other_words(model)[-2:]
     words[first], words[second] = words[second], words[first]
     path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     sign(model)
-    answer = elmo_zh("info", model, "--check")
-    assert failed_checks(answer) == [TABLES]
-    told = f"vocab.data has digest sha256:{digest}, not the digest recorded at export"
-    assert check_lines(answer)[5] == f"FAILED {TABLES}: {told}"
+    assert failed_checks(elmo_zh("info", model, "--check")) == [TABLES]
 
 
 def test_text_that_becomes_other_tokens(model: Path) -> None:
@@ -172,63 +148,17 @@ def test_text_that_becomes_other_tokens(model: Path) -> None:
 # Faults of this machine or of the code: the files are as they should be.
 
 
-def spoil(layers: Floats, sentences: Sequence[Any]) -> Floats:
+def test_vectors_that_depend_on_their_company(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the three sentences are read together, the vectors of the last and shortest are no numbers."""
-    if len(sentences) == 3:
-        layers[:, -1] = np.nan
-    return layers
-
-
-@pytest.mark.parametrize(
-    ("change", "failed"),
-    [
-        # The forward half of the vectors is what the backward LM made of the sentence, which knows the future.
-        (lambda layers, _: np.roll(layers, layers.shape[2] // 2, axis=2), {STORED, FUTURE, PAST}),
-        # An LM that is deaf to its own word leaks nothing, since nothing comes in.
-        (lambda layers, _: np.zeros_like(layers), {STORED, FUTURE, PAST}),
-        (spoil, {STORED, COMPANY}),
-    ],
-)
-def test_layers_that_are_computed_wrongly(
-    sample_run: SampleRun,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Floats, Sequence[Any]], Floats],
-    failed: set[str],
-) -> None:
     whole = BiLMReader.read
 
     def read(self: BiLMReader, vectors: Floats, sentences: Sequence[Any], state: Any) -> tuple[Floats, Any]:
         layers, after = whole(self, vectors, sentences, state)
-        return change(layers, sentences), after
+        layers[:, -1] = np.nan if len(sentences) == 3 else layers[:, -1]
+        return layers, after
 
     monkeypatch.setattr(BiLMReader, "read", read)
-    found = set(failed_checks(elmo_zh("info", sample_run.model, "--check")))
-    assert found == failed if COMPANY not in failed else found >= failed
-
-
-def test_a_forward_lm_that_sees_one_word_ahead(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, num_calls = reader_module.run_layer, count()
-
-    def ahead(inputs: Floats, counts: Sequence[int], *others: Any) -> Any:
-        seen, first = inputs.copy(), 0
-        # With one thread: the first layer of the forward LM, the second one, and then the backward LM's.
-        for here, after in pairwise(counts) if next(num_calls) % 4 == 0 else ():
-            seen[first : first + after] += inputs[first + here : first + here + after]
-            first += here
-        return whole(seen, counts, *others)
-
-    monkeypatch.setattr(reader_module, "run_layer", ahead)
-    assert failed_checks(elmo_zh("info", sample_run.model, "--check")) == [STORED, FUTURE]
-
-
-def test_a_state_that_is_carried(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = embedder_module.ElmoEmbedder.__init__
-
-    def carrying(self: Any, *arguments: Any, **options: Any) -> None:
-        real(self, *arguments, **(options | {"stateful": True}))
-
-    monkeypatch.setattr(embedder_module.ElmoEmbedder, "__init__", carrying)
-    assert COMPANY in failed_checks(elmo_zh("info", sample_run.model, "--check"))
+    assert failed_checks(elmo_zh("info", sample_run.model, "--check")) == [STORED, COMPANY]
 
 
 # Models of other kinds
@@ -248,9 +178,9 @@ def test_a_model_without_vocabulary_and_known_text(tmp_path: Path) -> None:
     assert failed_checks(answer) == []
     lines = check_lines(answer)
     assert lines[0] == f"skip   {TOKENS}: the bundle does not say how its training text was segmented"
-    assert lines[5:] == [f"skip   {TABLES}: the model has no vocabulary"]
+    assert lines[3:] == [f"skip   {TABLES}: the model has no vocabulary"]
     result = elmo_zh("info", tmp_path / "model", "--json", "--check").result()
-    assert (result["neighbours"], result["passed"]) == ([], True)
+    assert result["passed"] is True
     assert [check["name"] for check in result["checks"] if check["passed"] is None] == [TOKENS, TABLES]
 
 
@@ -266,24 +196,8 @@ def test_a_model_with_a_warm_state(tmp_path: Path) -> None:
     assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == [STORED]
 
 
-@pytest.mark.parametrize("mode", SHAPES)
-@pytest.mark.parametrize("segmenter", ["whitespace", "character"])
-def test_a_model_of_another_segmenter(tmp_path: Path, segmenter: str, mode: str) -> None:
-    """The stored sentences hold no space, so to `whitespace` each is one word."""
-    write_bundle(tmp_path / "model", draw(SHAPES[mode], text=TextConfig(segmenter=segmenter)))
-    assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == []
-
-
-def test_a_model_of_another_language(tmp_path: Path) -> None:
-    """In token mode none of the stored sentences' words is known, and one unknown word is like another."""
-    write_bundle(tmp_path / "model", draw(SHAPES["token"], words=("the", "of", "and", "to", "in", "a", ".")))
-    assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == []
-
-
-def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_whose_segmenter_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_bundle(tmp_path / "model", draw(SHAPES["token"], text=TextConfig(segmenter="rjieba")))
-    described = {"name": "rjieba", "version": importlib.metadata.version("rjieba")}
-    assert json.loads((tmp_path / "model" / "bundle.json").read_text(encoding="utf-8"))["segmenter"] == described
     answer = elmo_zh("info", tmp_path / "model", "--check")
     assert failed_checks(answer) == []
     assert check_lines(answer)[0] == f'ok     {TOKENS}: segmenter "rjieba"'
@@ -291,8 +205,7 @@ def test_a_model_whose_text_was_segmented_by_rjieba(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(rjieba, "describe", no_rjieba)
     assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == [TOKENS]
     (tmp_path / "a.txt").write_text("今天\n", encoding="utf-8")
-    told = elmo_zh("embed", tmp_path / "a.txt", "--model", tmp_path / "model").only_error()
-    assert told == f"{tmp_path / 'model'} was trained with segmenter rjieba {described['version']}. No rjieba."
+    assert "No rjieba." in elmo_zh("embed", tmp_path / "a.txt", "--model", tmp_path / "model").only_error()
 
 
 def no_rjieba() -> dict[str, str]:
@@ -344,49 +257,3 @@ def test_stored_vectors_that_are_not_finite(model: Path) -> None:
     change_stored_vectors(model, np.nan)
     told = elmo_zh("info", model, "--check").only_error()
     assert told.startswith(f"{model / 'golden.hdf5'}: 2 contains infinite or NaN values.")
-
-
-# The neighbours
-
-
-def test_neighbours_are_the_most_like_by_their_cosine(tmp_path: Path) -> None:
-    """Length does not count, nor do the specials and words that are no letters; the softmax has a table of its own."""
-    source = draw(replace(SHAPES["token"], projection_dim=2))
-    angles = {"<S>": 10, "</S>": 10, "<UNK>": 10, "今": 10, "天": 30, "气": 55, "我": 190, "们": 11, "，": 10, "。": 70}
-    turned = {word: 3 * angle for word, angle in angles.items()}
-    lengths = np.arange(1, 11)[:, None]
-    tables = {
-        "bilm.token_table.weight": directions(angles.values(), lengths),
-        "softmax.weight": directions(turned.values(), 1 / lengths),
-        "softmax.bias": np.zeros(len(angles), np.float32),
-    }
-    write_bundle(
-        tmp_path / "model", replace(source, weights=replace(source.weights, arrays={**source.weights.arrays, **tables}))
-    )
-    found = {(entry.table, entry.word): entry.neighbours for entry in find_neighbours(load_bundle(tmp_path / "model"))}
-    words = [word for word in WORDS if word not in "，。"]
-    assert list(found) == [(table, word) for table in ("token layer", "softmax") for word in words]
-    for table, degrees in (("token layer", angles), ("softmax", turned)):
-        for word in words:
-            cosines = {other: np.cos(np.radians(degrees[other] - degrees[word])) for other in WORDS if other != word}
-            expected = sorted(cosines, key=cosines.__getitem__, reverse=True)[:5]
-            if word != "们":  # 今 and ，lie in one direction, so that either may come first
-                assert [cosines[other] for other in found[table, word]] == pytest.approx(
-                    [cosines[other] for other in expected]
-                )
-            assert word not in found[table, word]
-    assert found["token layer", "们"][0] in "今，"
-    assert found["token layer", "们"][2:] == ("天", "气", "。")
-
-
-def directions(angles: Any, lengths: Any) -> Floats:
-    radians = np.radians(list(angles))
-    return np.asarray(lengths * np.stack([np.cos(radians), np.sin(radians)], axis=1), np.float32)
-
-
-@pytest.mark.parametrize("words", [("今",), ("今", "天"), ()])
-def test_neighbours_in_a_tiny_vocabulary(tmp_path: Path, words: tuple[str, ...]) -> None:
-    write_bundle(tmp_path / "model", draw(SHAPES["token"], words=words))
-    found = find_neighbours(load_bundle(tmp_path / "model"))
-    expected = {word: tuple(other for other in words if other != word) for word in words}
-    assert {entry.word: entry.neighbours for entry in found} == expected
