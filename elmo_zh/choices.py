@@ -115,7 +115,7 @@ CORPUS_FORMATS = Registry(
     },
     also=("auto",),
 )
-# Each is a module with SUFFIX, estimate_bytes and write (elmo_zh.embed.formats.Writer).
+# Each is a module with SUFFIX and write (elmo_zh.embed.formats.Writer).
 OUTPUT_FORMATS = Registry(
     "output format",
     "elmo_zh.output_formats",

@@ -54,10 +54,6 @@ def check():
     pass
 
 
-def estimate_bytes(contents):
-    return 8 * contents.num_lines
-
-
 def write(path, contents, blocks, form):
     with path.open("w") as file:
         for block in blocks:

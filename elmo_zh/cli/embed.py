@@ -23,10 +23,9 @@ from elmo_zh.config.fields import option
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.embed.dump import DumpReport, DumpSettings
+    from elmo_zh.embed.dump import DumpReport, DumpSettings, Target
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.formats import OutputForm
-    from elmo_zh.embed.jobs import Target
     from elmo_zh.engine.engine import Engine
 
 
@@ -110,8 +109,8 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
         raise click.UsageError("--stateful processes the lines one after another, on one machine. Leave out --engine.")
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
+    from elmo_zh.embed.dump import is_single, plan_targets
     from elmo_zh.embed.formats import output_suffix, require_matching_suffix
-    from elmo_zh.embed.jobs import is_single, plan_targets
 
     if options.output is not None and is_single(files):
         require_matching_suffix(options.output, form)

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.checks import check_layers
-from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.sources import Stamp
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.input_texts import InputText, input_text
+from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, TextBlock, check_form, choose_writer, is_output
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
-from elmo_zh.errors import OptionError
-from elmo_zh.language import translate
+from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.run.arrays import load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
@@ -88,7 +88,7 @@ class DumpJob:
         return [self.text.source.path, self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
-        """Return whether a path is an output of embed."""
+        """Return whether a path holds vectors or nothing."""
         return is_output(path, self.form)
 
     @cached_property
@@ -172,18 +172,15 @@ class DumpJob:
 
     def _check_disk_space(self, counts: TokenCounts, contents: Contents, work: Work) -> None:
         """Report the size of the text and of its vectors; raise OutputError if there is not enough disk space."""
-        settings = self.settings
-        unit = "sentence" if settings.split_sentences else "line"
-        written_bytes = folder_bytes(work.path / "embed")
-        missing_bytes = max(0, contents.vector_bytes - written_bytes)
-        needed_bytes = missing_bytes + choose_writer(self.form).estimate_bytes(contents)
+        # Vectors are written in parts and then joined; in word2vec format, that takes less.
+        copies = 1 if self.form.format == "word2vec" else 2
+        missing_bytes = copies * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
-        space = work.require_space(self.output, needed_bytes, is_exact=self.form.has_known_size, advice=advice)
-        pool = "" if settings.pool == "none" else f", {settings.pool} of each {translate(unit)}"
-        layers = translate(str(settings.layers))
+        space = work.require_space(self.output, max(0, missing_bytes), advice=advice)
+        unit = "sentence" if self.settings.split_sentences else "line"
         work.reporter.note(
             f"{self.text.name} contains {counted(counts.lines, unit)} and {counted(counts.tokens, 'token')};"
-            f" the vectors take {format_bytes(contents.vector_bytes)} ({layers}, {settings.dtype}{pool}), {space}"
+            f" the vectors take {format_bytes(contents.vector_bytes)}, {space}"
         )
 
     def _compute(self, tokens: TextTokens, contents: Contents, work: Work) -> list[FinishedPart]:
@@ -246,3 +243,49 @@ def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
     for block in blocks:
         unknown.add(compress(block.tokens, block.unknown))
     return Counter({word.decode(): count for word, count in unknown.counts.items()})
+
+
+@dataclass(frozen=True)
+class Target:
+    """One text to embed, and the path of its output."""
+
+    text: InputText
+    output: Path
+
+
+def is_single(arguments: Sequence[str]) -> bool:
+    """Return whether only one file is given; --output is then a file instead of a folder."""
+    return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
+
+
+def plan_targets(
+    arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
+) -> list[Target]:
+    """Plan an output for each text, from the arguments as typed; without `output`, outputs go beside their texts."""
+    if is_single(arguments):
+        [source] = sources.sources
+        default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
+        return [Target(input_text(source, config, segmented=segmented), output or default)]
+    if output is not None and output.exists() and not output.is_dir():
+        raise OutputError(f"{output} is a file. For several texts or a folder, --output must be a folder.")
+    targets: dict[Path, Target] = {}
+    for source in sources.sources:
+        target = _place(source, arguments, output)
+        target = target.with_name(source.file_name + suffix)
+        text = input_text(source, config, segmented=segmented)
+        other = targets.setdefault(target.absolute(), Target(text, target)).text.source
+        if other is not source:
+            raise OutputError(
+                f"The outputs for {other.name} and {source.name} would both be written to {target}. Give the folder"
+                " that contains both files, or embed each file separately, with its own --output."
+            )
+    return list(targets.values())
+
+
+def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
+    """Return a source's path in the output folder: relative to the folder that was typed, or just its name."""
+    if output is None:
+        return source.path
+    folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]
+    inside = next((folder for folder in folders if folder in source.path.parents), None)
+    return output / (source.path.relative_to(inside) if inside else source.path.name)

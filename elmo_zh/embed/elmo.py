@@ -270,7 +270,9 @@ class Elmo(nn.Module):
         if isinstance(module, BatchBiLM):
             _check_ids(inputs, module.bilm.shape)
             if word_inputs is not None and module.cached_words is not None:
-                _check_rows(word_inputs, len(module.cached_words) - 3)
+                expected = "the index of each word in vocab_to_cache"
+                _require_integers(word_inputs, "word_inputs", expected)
+                _require_range(word_inputs, "word_inputs", len(module.cached_words) - 3, expected)
 
     def _shape(self) -> BiLMShape | None:
         """Return the shape of the biLM, or None for another program's module."""
@@ -291,24 +293,17 @@ def _check_sources(options_file: object, weight_file: object, module: object) ->
 def _check_ids(inputs: Any, shape: BiLMShape) -> None:
     """Check that ids are integers and fit this model's mode."""
     if shape.characters is None:
-        axes, size, expected = 2, shape.num_tokens, "word ids, shape (sentences, words)"
+        num_axes, size, kind = 2, shape.num_tokens, "word ids, shape (sentences, words)"
     else:
-        slots, axes, size = shape.characters.num_slots, 3, shape.characters.num_characters
-        expected = f"character ids, shape (sentences, words, {slots})"
-    expected += "; create them with the method batch_to_ids of the module that Elmo.from_bundle returns"
+        num_axes, size = 3, shape.characters.num_characters
+        kind = f"character ids, shape (sentences, words, {shape.characters.num_slots})"
+    expected = f"{kind}; create them with the method batch_to_ids of the module that Elmo.from_bundle returns"
     _require_integers(inputs, "inputs", expected)
-    if inputs.dim() < axes or (shape.characters is not None and inputs.shape[-1] != slots):
+    if inputs.dim() < num_axes or (shape.characters and inputs.shape[-1] != shape.characters.num_slots):
         raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")
     if shape.characters is None and inputs.dim() > 2 and _are_spelled(inputs):
         raise ValueError(f"forward: inputs has character ids; expected {expected}")
     _require_range(inputs, "inputs", size, expected)
-
-
-def _check_rows(rows: Any, num_words: int) -> None:
-    """Check that `word_inputs` are rows of `vocab_to_cache`, which has `num_words`, as `_check_ids` checks ids."""
-    expected = "the index of each word in vocab_to_cache"
-    _require_integers(rows, "word_inputs", expected)
-    _require_range(rows, "word_inputs", num_words, expected)
 
 
 def _are_spelled(ids: Tensor) -> bool:
@@ -319,20 +314,16 @@ def _are_spelled(ids: Tensor) -> bool:
     return bool(((first == BYTES.begin_word + 1) | (ids == 0).all(dim=-1)).all() and first.any())
 
 
-def _require_integers(given: Any, name: str, expected: str) -> None:
-    if not isinstance(given, Tensor):
-        raise refusal(TypeError, "forward", name, given, f"a tensor of {expected}")
-    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        raise TypeError(f"forward: {name} is {given.dtype}; expected integers: {expected}")
+def _require_integers(ids: Any, name: str, expected: str) -> None:
+    if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise refusal(TypeError, "forward", name, ids, f"a tensor of integers: {expected}")
 
 
 def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:
     # Values are known only when they are computed, not while the module is compiled.
-    if torch.compiler.is_compiling() or not ids.numel():
-        return
-    for found in map(int, ids.aminmax()):
-        if not 0 <= found <= largest:
-            raise ValueError(f"forward: {name} has {found}; expected 1 to {largest}, or 0 for padding: {expected}")
+    values = [] if torch.compiler.is_compiling() or not ids.numel() else [*map(int, ids.aminmax())]
+    if wrong := [value for value in values if not 0 <= value <= largest]:
+        raise ValueError(f"forward: {name} has {wrong[0]}; expected 1 to {largest}, or 0 for padding: {expected}")
 
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:

@@ -1,9 +1,11 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
@@ -18,14 +20,16 @@ from elmo_zh.checks import (
     check_place,
     check_places,
     check_sentence,
+    check_spans,
+    check_string,
     check_strings,
     check_token_sentences,
+    check_tokens,
     check_whole_number,
 )
 from elmo_zh.choices import EMBED_PRECISIONS, RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
 from elmo_zh.embed.device import choose_device
 from elmo_zh.embed.hub_outputs import hub_outputs
-from elmo_zh.embed.sentence_tokens import SentenceTokens
 from elmo_zh.embed.sentence_vectors import (
     EmbeddedSentence,
     SentenceVectors,
@@ -37,8 +41,11 @@ from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.run.files import file_digest
-from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.text.windows import iter_windows
+from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
 _USUAL_SENTENCE_TOKENS = 32
 
 
-class ElmoEmbedder(SentenceTokens):
+class ElmoEmbedder:
     """Computes contextual vectors of sentences.
 
         embedder = ElmoEmbedder.load("runs/latest/model")
@@ -88,7 +95,11 @@ class ElmoEmbedder(SentenceTokens):
         check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
         check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
         check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
-        super().__init__(bundle, None if user_dictionary is None else Path(user_dictionary).absolute())
+        self.bundle = bundle
+        self.user_dictionary = None if user_dictionary is None else Path(user_dictionary).absolute()
+        self._lock = threading.RLock()
+        self._lexicon = bundle.build_lexicon()
+        self._preparation: TextPreparation | None = None
         self.precision, self.dtype = precision, dtype
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
@@ -172,6 +183,62 @@ class ElmoEmbedder(SentenceTokens):
     def dimension(self) -> int:
         """2P, the length of each vector."""
         return 2 * self.bundle.shape.projection_dim
+
+    def tokens(self, sentence: str) -> list[str]:
+        """Return the tokens of a raw sentence, prepared as in training; raise the same errors as `prepare`."""
+        return self._text_preparation().tokens(check_string(sentence, "tokens", "sentence"))
+
+    def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
+        """Return the tokens of a line and their offsets in it.
+
+            line = embedder.prepare("今天天气很好")
+            line.tokens, line.offsets  # n strings; int32, (n, 2)
+
+        Args:
+            line: One sentence.
+            segmented: Split the line at U+0020; otherwise it is normalised and segmented as in the model's training.
+            keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
+
+        Raises:
+            BundleError: If the bundle's segmenter is unknown or not installed.
+            TypeError: If the line is not a string, or `keep` is not a list of spans.
+            ValueError: If spans are empty, overlap, reach beyond the line, or are given for a segmented line.
+        """
+        check_string(line, "prepare", "line")
+        check_spans(keep, "prepare", "keep")
+        if segmented:
+            if len(keep) > 0:
+                raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
+            tokens = split_tokens(line)
+            return TokenisedLine(tokens, find_tokens(line, tokens))
+        return self._text_preparation().prepare(line, keep)
+
+    def _text_preparation(self) -> TextPreparation:
+        with self._lock:
+            if self._preparation is None:
+                self._preparation = self.bundle.build_preparation(self.user_dictionary)
+            return self._preparation
+
+    def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which tokens are outside the vocabulary.
+
+        Args:
+            tokens: The tokens of one sentence, looked up as they are.
+
+        Returns:
+            True for each token outside the vocabulary, bool, shape (n,); all False in character mode.
+
+        Raises:
+            TypeError: If the tokens are not a list of strings.
+        """
+        tokens = check_tokens(tokens, "find_unknown", "tokens")
+        if self.bundle.vocabulary is None or self.bundle.shape.characters is not None:
+            return np.zeros(len(tokens), np.bool_)
+        return np.equal(self.bundle.vocabulary.encode(tokens), UNKNOWN_ID)
+
+    def count_cut(self, tokens: Sequence[str]) -> int:
+        """Return how many tokens are too long for the character slots; 0 in token mode."""
+        return sum(self._lexicon.is_cut(token) for token in tokens)
 
     @overload
     def embed(self, sentences: Iterable[str], *, keep: Spans | None = None) -> list[Vectors]: ...

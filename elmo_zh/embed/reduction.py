@@ -1,9 +1,9 @@
 """Reduce a line's activations to the output: one layer or a mix of layers, one vector per token or per line."""
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from elmo_zh.checks import check_choice
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 
 
@@ -41,33 +42,21 @@ class Reduction:
 
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     """Load a task's learned layer weights from JSON: gamma times the softmax of the scalar parameters."""
-    expected = f'expected JSON like {{"scalar_parameters": {[0.0] * num_layers}, "gamma": 1.0}}'
-    if not path.is_file():
-        raise ElmoZhError(f"--mix-weights {path} does not exist or is not a file; {expected}.")
     try:
-        found: Any = read_json(path)
-    except ValueError as error:
-        raise ElmoZhError(f"--mix-weights {path} is not JSON ({error}); {expected}.") from None
-    if not isinstance(found, dict) or not isinstance(found.get("scalar_parameters"), list):
-        raise ElmoZhError(f"--mix-weights {path}: {expected}.")
-    parameters, gamma = found["scalar_parameters"], found.get("gamma", 1.0)
-    if len(parameters) != num_layers:
+        mix = read_json(path)
+        parameters = [*map(float, mix["scalar_parameters"]), gamma := float(mix.get("gamma", 1.0))][:-1]
+        powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
+        weights = tuple(gamma * power / sum(powers) for power in powers)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        weights = ()
+    if len(weights) != num_layers or not all(map(math.isfinite, weights)):
+        example = json.dumps({"scalar_parameters": [0.0] * num_layers, "gamma": 1.0})
         raise ElmoZhError(
-            f"--mix-weights {path} has {len(parameters)} scalar_parameters, but the model has {num_layers} layers;"
-            f" {expected}."
+            _("--mix-weights {path}: expected JSON with a finite number for each layer, such as {example}").format(
+                path=path, example=example
+            )
         )
-    for given in [*parameters, gamma]:
-        if isinstance(given, bool) or not isinstance(given, int | float) or not _is_finite(given):
-            raise ElmoZhError(f"--mix-weights {path}: {given!r:.40} is not a finite number; {expected}.")
-    powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
-    return tuple(gamma * power / sum(powers) for power in powers)
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer that is too large for a float
-        return False
+    return weights
 
 
 def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:

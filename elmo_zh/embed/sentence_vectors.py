@@ -98,14 +98,9 @@ def state_to_arrays(state: State) -> dict[str, Vectors]:
 def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
     """Rebuild a state from the arrays of `state_to_arrays`; raise ValueError unless names and shapes fit `state`."""
     expected = {name: array.shape for name, array in state_to_arrays(state).items()}
-    found = {name: np.shape(array) for name, array in arrays.items()}
-    for name in dict.fromkeys((*expected, *found)):
-        if found.get(name) != expected.get(name):
-            shown = [f"shape {each[name]}" if name in each else "no such array" for each in (found, expected)]
-            raise ValueError(
-                f"restore_state: {name}: found {shown[0]}, expected {shown[1]}. Give what state_arrays() of an embedder"
-                " of the same model returned."
-            )
+    shapes = {name: np.shape(array) for name, array in arrays.items()}
+    if shapes != expected:
+        raise ValueError(f"restore_state: the state has {shapes}; expected {expected}, as state_arrays() returns it")
     copies = {name: np.array(array, np.float32) for name, array in arrays.items()}
     return [LayerState(copies[f"output_{index}"], copies[f"cell_{index}"]) for index in range(len(state))]
 

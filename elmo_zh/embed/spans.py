@@ -87,12 +87,12 @@ def pool_spans(
 
 def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return vectors and offsets as arrays; raise ValueError if they do not match."""
-    vectors = np.asarray(vectors, np.float32)
-    if vectors.ndim not in (2, 3):
-        raise ValueError(f"vectors have shape {vectors.shape}; expected (n, d) or (layers, n, d)")
-    offsets = _check_pairs("offsets", offsets)
-    if len(offsets) != vectors.shape[-2]:
-        raise ValueError(f"{len(offsets)} offsets do not fit the vectors of {vectors.shape[-2]} tokens")
+    vectors, offsets = np.asarray(vectors, np.float32), _check_pairs("offsets", offsets)
+    if vectors.ndim not in (2, 3) or len(offsets) != vectors.shape[-2]:
+        raise ValueError(
+            f"vectors have shape {vectors.shape} and offsets {offsets.shape}; expected (n, d) or (layers, n, d), and"
+            " (n, 2)"
+        )
     return vectors, offsets
 
 
@@ -101,12 +101,9 @@ def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(pairs)
     if array.size == 0 and array.ndim == 1:
         return np.zeros((0, 2), np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"{name} have shape {array.shape}; expected (n, 2)")
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} are {array.dtype}; expected integers")
+    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} are {array.dtype} of shape {array.shape}; expected integers, (n, 2)")
     wrong = (array[:, 0] < 0) | (array[:, 0] > array[:, 1])
     if wrong.any():
-        start, end = array[wrong][0]
-        raise ValueError(f"{name} hold ({start}, {end}); expected 0 <= start <= end")
+        raise ValueError(f"{name} hold {tuple(array[wrong][0].tolist())}; expected 0 <= start <= end")
     return array.astype(np.int64)

@@ -164,16 +164,6 @@ def test_word2vec_holds_the_mean_of_each_word(sample_run: SampleRun, embedder: E
     embed(sample_run, source, *options, "--force")
 
 
-def test_the_size_of_word2vec_is_guessed(sample_run: SampleRun, tmp_path: Path) -> None:
-    """Each line is one word of its own: the guess is then as many words as tokens."""
-    path = write_lines(tmp_path / "file.txt", [f"词{number}" for number in range(200)])
-    told = embed(sample_run, path, "--segmented", "--format", "word2vec", "--layers", "top").stderr
-    [size] = re.findall(r", about ([\d.]+) kB of disk space needed", told)
-    written = (tmp_path / "file.txt.vec").stat().st_size
-    vectors = 200 * WIDTH * 4
-    assert vectors < float(size) * 1000 - written < 3 * vectors
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

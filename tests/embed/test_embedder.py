@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from contract.command_line import PROJECTION, SampleRun
 from contract.dumps import WIDTH, assert_all_close
-from messages import message_of, refusal_of
+from messages import message_of
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, run_bilm
 
@@ -99,16 +99,9 @@ def test_a_state_that_was_saved_goes_on_in_another_embedder(sample_run: SampleRu
 def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, stateful: ElmoEmbedder) -> None:
     stateful.embed_tokens(SENTENCES[:4])
     saved = stateful.state_arrays()
-    width = saved["output_0"].shape[-1]
-    narrow = f"output_0: found shape (2, 1, 1), expected shape (2, 1, {width})."
-    for wrong, expected in (
-        ({**saved, "output_0": saved["output_0"][..., :1]}, narrow),
-        ({**saved, "cell_2": saved["cell_1"]}, "cell_2: found shape "),
-        ({}, "output_0: found no such array, expected shape "),
-    ):
-        told = refusal_of(ValueError, lambda wrong=wrong: stateful.restore_state(wrong))
-        assert told.startswith(f"restore_state: {expected}")
-        assert told.endswith(" Give what state_arrays() of an embedder of the same model returned.")
+    for wrong in ({**saved, "output_0": saved["output_0"][..., :1]}, {**saved, "cell_2": saved["cell_1"]}, {}):
+        with pytest.raises(ValueError, match=r"restore_state: the state has .* as state_arrays"):
+            stateful.restore_state(wrong)
     for name, array in stateful.state_arrays().items():
         np.testing.assert_array_equal(array, saved[name])
 

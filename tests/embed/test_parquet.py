@@ -35,11 +35,10 @@ def test_the_text_of_each_line(sample_run: SampleRun, tmp_path: Path, pool: str)
         assert "".join(cut) == "".join(row["text"].split()) == "".join(row["tokens"])
 
 
-def test_a_nul_character_is_told_from_none(sample_run: SampleRun, tmp_path: Path) -> None:
-    """HDF5, in which unfinished vectors are kept, ends a string there."""
+def test_a_nul_character_stays(sample_run: SampleRun, tmp_path: Path) -> None:
     write_lines(tmp_path / "file.txt", ["天气\0很好", "好"])
     embed(sample_run, tmp_path / "file.txt", *PARQUET)
-    assert [row["text"] for row in rows_of(tmp_path / "file.txt.parquet")] == ["天气\ufffd很好", "好"]
+    assert [row["text"] for row in rows_of(tmp_path / "file.txt.parquet")] == ["天气\0很好", "好"]
 
 
 @pytest.mark.parametrize("how", [(), ("--segmented",), ("--split-sentences",)])

@@ -97,19 +97,19 @@ ALIGN = align_to_characters
 @pytest.mark.parametrize(
     ("function", "changes", "message"),
     [
-        (ALIGN, {"vectors": VECTORS[0]}, "vectors have shape (2,); expected (n, d) or (layers, n, d)"),
-        (ALIGN, {"offsets": OFFSETS[:2]}, "2 offsets do not fit the vectors of 3 tokens"),
-        (ALIGN, {"offsets": OFFSETS.T}, "offsets have shape (2, 3); expected (n, 2)"),
-        (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64; expected integers"),
+        (ALIGN, {"vectors": VECTORS[0]}, "vectors have shape (2,) and offsets"),
+        (ALIGN, {"offsets": OFFSETS[:2]}, "vectors have shape (3, 2) and offsets (2, 2)"),
+        (ALIGN, {"offsets": OFFSETS.T}, "offsets are int32 of shape (2, 3); expected integers, (n, 2)"),
+        (ALIGN, {"offsets": OFFSETS / 2}, "offsets are float64 of shape (3, 2); expected integers"),
         (ALIGN, {"offsets": [(0, 1), (3, 2), (4, 5)]}, "offsets hold (3, 2); expected 0 <= start <= end"),
         (ALIGN, {"num_characters": 5}, "offsets reach character 6, but the line has 5"),
-        (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2); expected (n, d) or (layers, n, d)"),
-        (pool_spans, {"offsets": OFFSETS[:1]}, "1 offsets do not fit the vectors of 3 tokens"),
-        (pool_spans, {"spans": [(1, 2, 3)]}, "spans have shape (1, 3); expected (n, 2)"),
+        (pool_spans, {"vectors": LAYERS[None]}, "vectors have shape (1, 3, 3, 2)"),
+        (pool_spans, {"offsets": OFFSETS[:1]}, "vectors have shape (3, 2) and offsets (1, 2)"),
+        (pool_spans, {"spans": [(1, 2, 3)]}, "spans are int64 of shape (1, 3); expected integers, (n, 2)"),
         (pool_spans, {"spans": [(1, 2), (5, 4)]}, "spans hold (5, 4); expected 0 <= start <= end"),
-        (pool_spans, {"spans": [(0.5, 2.0)]}, "spans are float64; expected integers"),
+        (pool_spans, {"spans": [(0.5, 2.0)]}, "spans are float64 of shape (1, 2); expected integers"),
     ],
 )
 def test_what_does_not_fit_is_told(function: Callable[..., object], changes: dict[str, Any], message: str) -> None:
     arguments = {"vectors": VECTORS, "offsets": OFFSETS, **GIVEN[function], **changes}
-    assert refusal_of(ValueError, lambda: function(**arguments)) == message
+    assert refusal_of(ValueError, lambda: function(**arguments)).startswith(message)

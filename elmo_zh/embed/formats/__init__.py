@@ -1,5 +1,6 @@
 """Output formats, one writer per module, each turning blocks of lines into a file or folder in bounded memory."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,8 +13,12 @@ from numpy.typing import NDArray
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.config import Layers
 from elmo_zh.errors import OptionError, OutputError
+from elmo_zh.hdf5.foreign_file import has_attributes
 from elmo_zh.run.arrays import load_arrays, save_arrays
+from elmo_zh.run.mark import kind_of
 
+# The metadata of Parquet are at its end.
+_HEAD_BYTES, _FOOTER_BYTES = 64, 2**16
 # The fields of a `TextBlock` that are arrays, or None, and those that are lists of bytes.
 _ARRAYS = ("line_offsets", "unknown", "character_offsets", "source_lines", "starts")
 _STRINGS = ("tokens", "texts", "columns")
@@ -133,11 +138,6 @@ class OutputForm:
     sentence_index: bool = False  # Add AllenNLP's sentence_to_index to HDF5 with one dataset per line
     by_token: bool = False  # One row per token in Parquet, else one per line
 
-    @property
-    def has_known_size(self) -> bool:
-        """Whether the numbers of lines and tokens determine the size; word2vec has one vector per distinct word."""
-        return self.format != "word2vec"
-
 
 class Writer(Protocol):
     """An output format as registered in `elmo_zh.choices.OUTPUT_FORMATS`: a module or an object.
@@ -146,9 +146,6 @@ class Writer(Protocol):
     """
 
     SUFFIX: str  # Added to the name of the text, such as ".parquet"
-
-    def estimate_bytes(self, contents: Contents) -> int:
-        """Return the approximate size of the output in bytes."""
 
     def write(self, path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
         """Write all blocks, in order, to a path that does not exist yet; return counts worth reporting."""
@@ -186,13 +183,18 @@ def check_form(form: OutputForm, *, layers: Layers, pool: str) -> None:
 
 
 def is_output(path: Path, form: OutputForm) -> bool:
-    """Return whether a path may hold an output of embed: in a built-in format, or with a plug-in's suffix."""
-    if path.is_file() and not path.stat().st_size:
-        return True
-    built_in = [OUTPUT_FORMATS.load(name) for name in OUTPUT_FORMATS.built_in]
-    if any(writer.is_output(path) for writer in built_in):
-        return True
-    return form.format not in OUTPUT_FORMATS.built_in and path.suffix == output_suffix(form)
+    """Return whether a path holds vectors that embed wrote or nothing, so that --force may replace it."""
+    if not path.is_file():
+        return kind_of(path) == "vectors"
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+        if head.startswith(b"\x89HDF"):
+            return has_attributes(path, {"layers", "segmenter"})
+        if head.startswith(b"PAR1"):
+            file.seek(max(0, path.stat().st_size - _FOOTER_BYTES))
+            return b"segmenter" in file.read()
+    is_plug_in = form.format not in OUTPUT_FORMATS.built_in
+    return not head or bool(re.match(rb"\d+ \d+\n", head)) or (is_plug_in and path.suffix == output_suffix(form))
 
 
 def require_matching_suffix(output: Path, form: OutputForm) -> None:

@@ -15,24 +15,11 @@ from numpy.typing import NDArray
 
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 from elmo_zh.hdf5.create import create_hdf5
-from elmo_zh.hdf5.foreign_file import has_attributes
 
 SUFFIX = ".hdf5"
 
-# Measured size of a dataset without its numbers, for tokens of ordinary length.
-_DATASET_BYTES = 300
 # Strings are padded to one length; if that takes more than this because of one long word, they get variable length.
 _PADDED_BYTES = 65_536
-
-
-def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file."""
-    return contents.vector_bytes + contents.num_lines * _DATASET_BYTES * (3 if contents.has_offsets else 2)
-
-
-def is_output(path: Path) -> bool:
-    """Return whether a file was written by embed, in either of its HDF5 layouts."""
-    return path.is_file() and has_attributes(path, {"layers", "segmenter"})
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

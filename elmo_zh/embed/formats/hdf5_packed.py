@@ -19,23 +19,7 @@ from elmo_zh.hdf5.create import create_hdf5
 
 SUFFIX = ".hdf5"
 
-# Size in HDF5 of a token, and of a text without its characters, including the entry in the dataset.
-_TOKEN_BYTES = 50
-_TEXT_BYTES = 32
-# Measured size of a token in the raw text.
-_TOKEN_TEXT_BYTES = 6
 _CHUNK_BYTES = 2**18
-
-
-def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file without compression."""
-    return (
-        contents.vector_bytes
-        + contents.num_tokens * _TOKEN_BYTES
-        + contents.num_lines * (16 if contents.has_source_lines else 8)
-        + contents.num_lines * _TEXT_BYTES
-        + contents.num_tokens * _TOKEN_TEXT_BYTES
-    )
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

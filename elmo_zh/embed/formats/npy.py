@@ -18,18 +18,6 @@ from elmo_zh.run.arrays import ArrayWriter
 
 SUFFIX = ".npy"
 
-VECTORS_NAME, INFO_NAME = "vectors.npy", "info.json"
-
-
-def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the folder."""
-    return contents.vector_bytes + contents.num_tokens * (16 if contents.has_offsets else 8) + contents.num_lines * 9
-
-
-def is_output(folder: Path) -> bool:
-    """Return whether a folder was written by this module."""
-    return (folder / VECTORS_NAME).is_file() and (folder / INFO_NAME).is_file()
-
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
     """Write the files to a new folder."""
@@ -60,5 +48,5 @@ def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: Out
             num_tokens += len(block.tokens)
     info = {**contents.attributes, "lines": contents.num_lines, "tokens": contents.num_tokens, "shape": contents.shape}
     written = json.dumps(info, ensure_ascii=False, indent=2, sort_keys=True, default=lambda value: value.tolist())
-    (path / INFO_NAME).write_text(written + "\n", "utf-8")
+    (path / "info.json").write_text(written + "\n", "utf-8")
     return {}

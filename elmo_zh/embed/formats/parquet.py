@@ -20,9 +20,6 @@ from elmo_zh.invocation import install_line
 
 SUFFIX = ".parquet"
 
-_FIRST_BYTES = b"PAR1"
-# Measured sizes, compressed: a token with its text in a row per line, and the extra size of a row per token.
-_TOKEN_BYTES, _TOKEN_ROW_BYTES = 16, 12
 # Rows of tokens refer to their lines by numbers in a dictionary, which Parquet gives up if it exceeds this limit.
 _DICTIONARY_BYTES = 2**30
 
@@ -34,27 +31,6 @@ def check() -> None:
             "--format parquet needs the package pyarrow. Choose another --format, or install pyarrow with:"
             f" {install_line('parquet')}"
         )
-
-
-def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file."""
-    return contents.vector_bytes + contents.num_tokens * (_TOKEN_BYTES + _TOKEN_ROW_BYTES)
-
-
-def is_output(path: Path) -> bool:
-    """Return whether a file was written by this module; without pyarrow, no file counts as such."""
-    if importlib.util.find_spec("pyarrow") is None or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
-            return False
-    import pyarrow.parquet
-
-    try:
-        attributes = pyarrow.parquet.read_schema(path).metadata or {}
-    except (OSError, ValueError):
-        return False
-    return b"layers" in attributes and b"segmenter" in attributes
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:

@@ -4,8 +4,6 @@ Memory holds one vector per distinct word. Words that contain white space, which
 left out and counted.
 """
 
-import math
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,24 +14,6 @@ from numpy.typing import NDArray
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 
 SUFFIX = ".vec"
-# Fitted to news (10,400 distinct words in 77,000 tokens) and to news with histories (230,000 in 8.3 million).
-_HEAPS_FACTOR, _HEAPS_EXPONENT = 13.0, 0.6
-# Bytes of a number in digits with the space before it, and of a word with the end of its line.
-_NUMBER_BYTES, _WORD_BYTES = 12, 10
-
-
-def estimate_bytes(contents: Contents) -> int:
-    """Return the approximate size of the file; the number of distinct words is estimated by Heaps' law (1978)."""
-    num_words = min(contents.num_tokens, int(_HEAPS_FACTOR * math.pow(contents.num_tokens, _HEAPS_EXPONENT)))
-    return num_words * (contents.dimension * _NUMBER_BYTES + _WORD_BYTES)
-
-
-def is_output(path: Path) -> bool:
-    """Return whether a file starts as this format does, with the numbers of words and dimensions."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return re.match(rb"\d+ \d+\n", file.read(64)) is not None
 
 
 def write(path: Path, contents: Contents, blocks: Iterator[LineBlock], form: OutputForm) -> Mapping[str, int]:
