@@ -14,15 +14,17 @@ from tempfile import SpooledTemporaryFile, TemporaryFile
 from typing import Any, BinaryIO, cast
 
 from elmo_zh.corpus.content import Content, UnsuitableError, import_extra
-from elmo_zh.corpus.names import EXCEL_SUFFIX, is_archive_name, is_hidden, is_other_name, shown, suffix_of
+from elmo_zh.corpus.names import is_archive_name, is_hidden, is_other_name, shown
 from elmo_zh.corpus.packing import (
     compression_of,
     damage_as_corpus_error,
+    damage_error,
     expansion_error,
     most_unpacked_bytes,
 )
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 # A member of a tar archive is kept in memory up to this size, otherwise in a temporary file.
@@ -43,9 +45,7 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
     try:
         archive = zipfile.ZipFile(packed)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        if suffix_of(name) == EXCEL_SUFFIX:
-            raise CorpusError(f"{name} is a damaged Excel file ({error}). Save it again, or as CSV.") from None
-        raise CorpusError(f"{name} is a damaged zip archive ({error}). Download or create it again.") from None
+        raise damage_error(name, str(error)) from None
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         names = {member.filename for member in members}
@@ -53,7 +53,7 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
             yield from _excel_tables(packed, name, sum(member.file_size for member in members))
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
-            raise UnsuitableError(name, "an office document", "Save it as plain text (.txt), and use that file.")
+            raise UnsuitableError(name, N_("an office document"), _("Save it as plain text, or a table as CSV."))
         # zipfile never reads past the sizes claimed here, so they are a bound.
         if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
             raise expansion_error(name)
@@ -74,8 +74,7 @@ _MOST_COLUMNS = 1000
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
     """Yield the non-empty sheets of an Excel file; each can be read until the next one is requested."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
-        advice = "Save each sheet as CSV and give those files."
-        raise UnsuitableError(name, f"an Excel file of more than {_MOST_EXCEL_BYTES // 2**20} MB when unpacked", advice)
+        raise UnsuitableError(name, N_("an Excel file that is too large"), _("Save each sheet as CSV."))
     openpyxl = import_extra("openpyxl", f"{name}, an Excel file,")
     try:
         packed.seek(0)
@@ -89,7 +88,7 @@ def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[
         raise
     except Exception as error:
         # openpyxl checks little, so a damaged file can raise anything.
-        raise CorpusError(f"{name} is a damaged Excel file ({error!r:.200}). Save it again, or as CSV.") from None
+        raise damage_error(name, f"{error!r:.200}") from None
 
 
 def _write_table(sheet: Any, table: BinaryIO) -> bool:
@@ -138,9 +137,9 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
 
 def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
     if is_hidden(PurePosixPath(path)):
-        reason = "hidden files in archives"
+        reason = N_("hidden files in archives")
     elif is_other_name(path):
-        reason = "files whose names do not suggest text"
+        reason = N_("files whose names do not suggest text")
     elif is_archive_name(path):
         raise _packed_twice(_full_name(archive, shown(path)))
     else:
@@ -154,7 +153,9 @@ def _full_name(archive: str, member: str) -> str:
 
 
 def _packed_twice(name: str) -> CorpusError:
-    return CorpusError(f"{name} is packed again inside an archive. Unpack the archive, and give the folder.")
+    return CorpusError(
+        _("{name} is packed again inside an archive. Unpack the archive, and give the folder.").format(name=name)
+    )
 
 
 def _require_plain(member: BinaryIO, name: str) -> None:
@@ -167,30 +168,26 @@ def _require_plain(member: BinaryIO, name: str) -> None:
 def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, archive_name: str, path: str) -> Content:
     name = _full_name(archive_name, path)
     if member.flag_bits & 1:
-        raise CorpusError(f"{name} is encrypted. Unpack the archive with its password and give the folder.")
+        raise CorpusError(
+            _("{name} is encrypted. Unpack the archive with its password and give the folder.").format(name=name)
+        )
 
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
         try:
             stream = archive.open(member)
-        except NotImplementedError as error:
-            raise CorpusError(f"Cannot read {name} ({error}). Unpack the archive first, and give the folder.") from None
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
+        except (NotImplementedError, zipfile.BadZipFile, OSError, ValueError) as error:
             # The directory at the end of the archive may point anywhere and claim anything.
-            raise _damaged_member(name, error) from None
+            raise damage_error(name, str(error)) from None
         try:
             with damage_as_corpus_error(name), stream:
                 content = cast(BinaryIO, stream)
                 _require_plain(content, name)
                 yield content
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise _damaged_member(name, error) from None
+            raise damage_error(name, str(error)) from None
 
     return Content(name=name, file_name=member.filename, open=opened, is_named=False, member=path)
-
-
-def _damaged_member(name: str, error: Exception) -> CorpusError:
-    return CorpusError(f"{name} is damaged ({error}). Download or create the archive again.")
 
 
 def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
@@ -209,13 +206,13 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
                         copyfileobj(extracted, spool)
                         yield _spooled_member(cast(BinaryIO, spool), member, name)
     except tarfile.TarError as error:
-        raise CorpusError(f"{name} is a damaged tar archive ({error}). Download or create it again.") from None
+        raise damage_error(name, str(error)) from None
 
 
 def _is_regular(member: tarfile.TarInfo, archive: str, passed_over: PassedOver) -> bool:
     if member.isreg() and not member.issparse():
         return True
-    passed_over.add("links and other special members of archives", _full_name(archive, shown(member.name)))
+    passed_over.add(N_("links and other special members of archives"), _full_name(archive, shown(member.name)))
     return False
 
 

@@ -11,6 +11,7 @@ from elmo_zh.corpus.lines import lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _
 
 UNDECODABLE = "lines with undecodable bytes"
 # A line that is read whole takes about a hundred times its size in memory.
@@ -57,13 +58,13 @@ class DecodedText:
 
     def exact_lines(self) -> Iterator[str]:
         """Yield unsplit lines that end only at LF or CR LF."""
-        advice = "Put each paragraph on a line of its own."
+        advice = _("Put each paragraph on a line of its own.")
         lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
         return (line.removesuffix("\r") for line in lines)
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield whole lines; raise CorpusError if one is longer than `longest`."""
-        advice = "Check the format of the file, or read it as plain text: --input-format text"
+        advice = _("Check the format of the file, or read it as plain text: --input-format text")
         chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
         return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
 
@@ -71,7 +72,10 @@ class DecodedText:
         try:
             yield from lines
         except ValueError as error:
-            raise CorpusError(f"{self.name}: line {error} is longer than {longest:,} characters. {advice}") from None
+            message = _("{name}: line {number} is longer than {longest:,} characters.").format(
+                name=self.name, number=error, longest=longest
+            )
+            raise CorpusError(f"{message} {advice}") from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""
@@ -91,8 +95,9 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
         if num_characters > longest:
             raise UnsuitableError(
                 text.name,
-                f"more than {longest:,} characters, too many to read as {what}",
-                "Split the file, or read it as plain text: --input-format text",
+                N_("too many characters for its format"),
+                _("Split the file, or read it as plain text: --input-format text"),
+                f"{what}, {longest:,}",
             )
 
 
@@ -109,19 +114,13 @@ def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
     if found:
         line, place, value = found
         encoding = text.encoding.name.upper()
-        likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding)
-        advice = "Correct the file, or skip such lines: --bad-bytes skip-line" if may_skip else "Correct the file."
-        if likely:
-            advice = (
-                f"Correct the file, specify its encoding (perhaps --encoding {likely}), or skip such lines: --bad-bytes"
-                " skip-line"
-                if may_skip
-                else f"Correct the file, or specify its encoding (perhaps --encoding {likely})"
-            )
-        raise CorpusError(
-            f"{text.name}: line {line} is not valid {_COMMON_NAMES.get(encoding, encoding)}: byte 0x{value:02x} at"
-            f" offset {place} of the file. {advice}"
-        )
+        likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding, "NAME")
+        message = _("{name}: line {number} is not valid {encoding}: byte 0x{value:02x} at offset {place} of the file.")
+        advice = _("Correct the file, or specify its encoding, such as --encoding {likely}")
+        if may_skip:
+            advice = _("Specify its encoding, such as --encoding {likely}, or skip such lines: --bad-bytes skip-line")
+        told = {"name": text.name, "number": line, "value": value, "place": place, "likely": likely}
+        raise CorpusError(f"{message} {advice}".format(**told, encoding=_COMMON_NAMES.get(encoding, encoding)))
 
 
 def without_surrogates(text: str) -> str:
@@ -133,8 +132,9 @@ def refuse_surrogates(line: str, number: int, name: str) -> None:
     """Raise CorpusError for a line with a lone surrogate, which JSON can escape but no file can contain."""
     if not line.isascii() and (found := _SURROGATES.search(line)):
         raise CorpusError(
-            f"{name}: record {number}, character {found.start() + 1} (\\u{ord(found[0]):04x}) is half of a surrogate"
-            " pair. Correct the record."
+            _("{name}: record {number}, character {place} is half of a surrogate pair. Correct the record.").format(
+                name=name, number=number, place=found.start() + 1
+            )
         )
 
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _
 
 # Replaces bytes that cannot be decoded. Unicode guarantees that this will never be a character.
 MARK = "\ufdd0"
@@ -67,6 +68,8 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
         CorpusError: If the requested encoding cannot read the file.
     """
     refuse_foreign(content)
+    if content.encoding:
+        return Encoding(content.encoding, 0)
     if wanted != "auto":
         return _wanted_encoding(content, wanted)
     with content.open() as stream:
@@ -81,7 +84,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
             return Encoding("utf-8", 0)
     if b"\0" in head:
         guess = _unmarked(head)
-        raise _not_text(content, guess and f"It looks like {guess}; if so, add: --encoding {guess}")
+        raise _not_text(content, guess)
     samples = list(_samples(content))
     if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
@@ -104,7 +107,9 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
         reason = getattr(error, "reason", error)
         # UTF-16 without a mark where Python needs one, and codecs for other purposes, such as idna.
         raise CorpusError(
-            f"{content.name} cannot be read as {name} ({reason}). Choose another encoding, or leave out --encoding."
+            _(
+                "{name} cannot be read as {encoding} ({reason}). Choose another encoding, or leave out --encoding."
+            ).format(name=content.name, encoding=name, reason=reason)
         ) from None
 
 
@@ -149,7 +154,7 @@ def _candidates(content: Content, samples: Sequence[bytes]) -> Sequence[str]:
     is_unclear = confidence < _LEAST_CONFIDENCE and _has_pairs(samples)
     if is_unclear and (readable := [name for name in (*_GB, *_BIG5) if _decodes_some(samples, name)]):
         return readable
-    raise _not_text(content, f" It looks like {guess}; if so, add: --encoding {guess}" if guess else "")
+    raise _not_text(content, guess)
 
 
 def _has_pairs(samples: Sequence[bytes]) -> bool:
@@ -208,8 +213,8 @@ def _best(content: Content, candidates: Sequence[str]) -> Encoding:
 def _not_text(content: Content, guess: str = "") -> UnsuitableError:
     return UnsuitableError(
         content.name,
-        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found",
-        guess.strip() or "If it is text in another encoding, specify the encoding: --encoding NAME",
+        N_("not text in UTF-8, GB18030 or Big5, and no byte order mark was found"),
+        _("If it is text in another encoding, specify the encoding: --encoding {name}").format(name=guess or "NAME"),
     )
 
 

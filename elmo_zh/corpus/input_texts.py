@@ -16,13 +16,13 @@ from elmo_zh.corpus.names import EXCEL_SUFFIX, columns_of_name, is_archive_name,
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
-from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
-from elmo_zh.corpus.readers.records import BLANK_LINES
+from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.run.files import note_input
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter
 
 
 @dataclass
@@ -147,15 +147,17 @@ class InputText:
         """Warn that the file is skipped, but raise the error if the user named it, since named files should be text."""
         if self.source.is_named:
             raise error
-        reporter.warn(f"Skipped: {error}")
+        reporter.warn(_("Skipped: {reason}").format(reason=error))
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
         kind = next((kind for kind, _, _ in self.tally.forms), "")
         if self.config.field and self.source.is_named and kind and not has_fields(kind):
             raise CorpusError(
-                f"--field {self.config.field} has no effect on {self.name}, which is read as"
-                f" {load_format(kind).title}. Leave out --field, or specify the format, such as --input-format csv"
+                _(
+                    "--field {field} has no effect on {name}, which is read as {format}. Leave out --field, or specify"
+                    " the format, such as --input-format csv"
+                ).format(field=self.config.field, name=self.name, format=_(load_format(kind).title))
             )
 
     def _report_reading(self, reporter: Reporter) -> None:
@@ -166,37 +168,39 @@ class InputText:
             return
         is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
         forms = [_described(form, is_excel=is_excel) for form in self.tally.forms.elements()]
-        if is_archive_name(self.source.file_name) or len(forms) != 1:
-            kinds = "; ".join(f"{count:,} {form}" for form, count in Counter(forms).most_common())
-            found = f"Reading {self.name}: {counted(len(forms), 'file')} ({kinds})"
-            reporter.note(found if forms else f"{self.name} contains no text files.")
-        else:
-            [form] = forms
-            packed = f"Reading {self.name}: {form}, compressed as {compression}"
-            reporter.note(packed if compression else f"Reading {self.name}: {form}")
+        if not forms:
+            reporter.note(_("{name} contains no text files.").format(name=self.name))
+            return
+        kinds = "; ".join(f"{count:,} x {form}" for form, count in Counter(forms).most_common())
+        if len(forms) == 1 and not is_archive_name(self.source.file_name):
+            kinds = ", ".join([forms[0], *([compression] if compression else [])])
+        reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=kinds))
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if self.config.field and self.members.names and not any(has_fields(kind) for kind, _, _ in self.tally.forms):
-            reporter.warn(f"--field {self.config.field} has no effect on {self.name}: none of its files has fields.")
+            reporter.warn(
+                _("--field {field} has no effect on {name}: none of its files has fields.").format(
+                    field=self.config.field, name=self.name
+                )
+            )
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
         if num_empty := num_without_field(self.tally):
-            note = f"{self.name}: records without the chosen field become empty lines ({num_empty:,} of {num_lines:,})."
+            told = {"name": self.name, "count": num_empty, "total": num_lines}
+            message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")
             if num_empty * 2 > num_lines:
-                reporter.warn(f"{note} Choose the right field with --field.")
+                reporter.warn(f"{message} {_('Choose the right field with --field.')}".format(**told))
             else:
-                reporter.note(note)
-        if num_blank := self.tally.dropped_items[BLANK_LINES]:
-            reporter.note(f"{self.name}: blank lines between records, not counted as lines: {num_blank:,}")
+                reporter.note(message.format(**told))
         for line in self.passed_over.summary_lines():
             reporter.note(line)
 
 
 def _described(form: tuple[str, str, str], *, is_excel: bool) -> str:
     kind, encoding, field_read = form
-    named = ["Excel"] if is_excel else [load_format(kind).title or kind, encoding.upper()]
+    named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
     if field_read:
-        named.append(field_read if kind in ("csv", "tsv") else f"field {field_read}")
+        named.append(field_read if kind in ("csv", "tsv") else _("field {name}").format(name=field_read))
     return ", ".join(named)
 
 

@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
-EXCEL_SUFFIX = ".xlsx"
+EXCEL_SUFFIX, PARQUET_SUFFIX = ".xlsx", ".parquet"
 
 # Multistream dumps come with a file of offsets.
 _DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
@@ -25,14 +26,19 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
     parts = re.split(r"{(\w+)}", pattern)
     if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
         raise CorpusError(
-            f"--from-name {pattern!r} is not a valid pattern. Write each column name once, in braces, as in"
-            " '{year}_{author}.txt'. Names consist of letters, digits and _, and do not start with a digit."
+            _(
+                "--from-name {pattern!r} is not a valid pattern. Write each column name once, in braces, as in"
+                " '{{year}}_{{author}}.txt'. Names consist of letters, digits and _, and do not start with a digit."
+            ).format(pattern=pattern)
         )
     expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
     found = re.fullmatch(expression, PurePosixPath(name).name)
     if found is None:
         raise CorpusError(
-            f"The file name {name} does not match --from-name {pattern!r}. Change the pattern, or leave the file out."
+            _(
+                "The file name {name} does not match --from-name {pattern!r}. Change the pattern, or leave out the"
+                " file."
+            ).format(name=name, pattern=pattern)
         )
     return found.groupdict()
 
@@ -58,7 +64,9 @@ def kinds_shown() -> str:
     by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
     suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
     packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
-    return f"{', '.join([*suffixes, EXCEL_SUFFIX])}, optionally packed as {', '.join(packed)}"
+    return _("{suffixes}, optionally packed as {packed}").format(
+        suffixes=", ".join([*suffixes, EXCEL_SUFFIX, PARQUET_SUFFIX]), packed=", ".join(packed)
+    )
 
 
 def without_compression(name: str) -> str:
@@ -79,7 +87,7 @@ def is_corpus_name(name: str) -> bool:
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False
-    return not suffix or suffix in _format_of_suffix() or suffix in (*ARCHIVE_SUFFIXES, EXCEL_SUFFIX)
+    return not suffix or suffix in _format_of_suffix() or suffix in (*ARCHIVE_SUFFIXES, EXCEL_SUFFIX, PARQUET_SUFFIX)
 
 
 def is_archive_name(name: str) -> bool:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 # Files made to fill disks unpack to a thousand times their size and more, text to ten or twenty times.
@@ -42,8 +43,10 @@ def most_unpacked_bytes(packed_bytes: int) -> int:
 def expansion_error(name: str) -> CorpusError:
     """Return the error for a file that expands to more bytes than allowed."""
     return CorpusError(
-        f"{name} unpacks to more than {MOST_EXPANSION} times its size and more than {ALWAYS_ALLOWED_BYTES // 2**30}"
-        " GiB, like files made to fill up disks. If you trust it, unpack it yourself and use the unpacked files."
+        _(
+            "{name} unpacks to more than {factor} times its size, like files made to fill up disks. If you trust it,"
+            " unpack it yourself and use the unpacked files."
+        ).format(name=name, factor=MOST_EXPANSION)
     )
 
 
@@ -54,16 +57,19 @@ def damage_as_corpus_error(name: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
-        raise _damage(name, str(error)) from None
+        raise damage_error(name, str(error)) from None
     except OSError as error:
         # bz2 raises OSError without an errno.
         if error.errno is not None:
             raise
-        raise _damage(name, str(error)) from None
+        raise damage_error(name, str(error)) from None
 
 
-def _damage(name: str, message: str) -> CorpusError:
-    return CorpusError(f"{name} is damaged or truncated ({message}). Download or compress it again.")
+def damage_error(name: str, message: str) -> CorpusError:
+    """Return the error for a file that cannot be unpacked."""
+    return CorpusError(
+        _("{name} is damaged or truncated ({reason}). Download or pack it again.").format(name=name, reason=message)
+    )
 
 
 def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
@@ -169,8 +175,9 @@ def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
 
 def _other_content(name: str, suffix: str, place: int) -> CorpusError:
     if not place:
-        return CorpusError(f"{name} is not a {suffix} file, despite its name. Rename it, or compress it again.")
-    return CorpusError(
-        f"{name} is damaged, or other data follows the compressed data, which ends at byte {place:,}."
-        " Download or compress it again."
-    )
+        return CorpusError(
+            _("{name} is not a {kind} file, despite its name. Rename it, or pack it again.").format(
+                name=name, kind=suffix
+            )
+        )
+    return damage_error(name, f"byte {place:,}")

@@ -15,7 +15,7 @@ from elmo_zh.corpus.decoding import DecodedText, readable_lines
 from elmo_zh.corpus.encodings import Encoding, find_encoding
 from elmo_zh.corpus.packing import compression_of, stream_of, unpacked
 from elmo_zh.corpus.readers.formats import Documents, find_format, load_format
-from elmo_zh.corpus.readers.record_texts import listed, parse_fields, read_part_of_json_lines
+from elmo_zh.corpus.readers.row_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError

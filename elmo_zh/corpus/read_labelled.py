@@ -33,7 +33,7 @@ from elmo_zh.corpus.readers.json_tags import (
     read_token_lists,
 )
 from elmo_zh.corpus.readers.labelled_records import LabelledRecord, UnlabelledError, labelled_records, names_in
-from elmo_zh.corpus.readers.records import starts_as_objects
+from elmo_zh.corpus.readers.rows import starts_as_objects
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError

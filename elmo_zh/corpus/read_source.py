@@ -9,7 +9,8 @@ from elmo_zh.corpus.archives import ZIP_STARTS, is_tar, tar_contents, zip_conten
 from elmo_zh.corpus.content import Content, UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText, readable_lines, refuse_bad_bytes, refuse_surrogates
 from elmo_zh.corpus.encodings import find_encoding
-from elmo_zh.corpus.names import is_archive_name
+from elmo_zh.corpus.names import is_archive_name, suffix_of
+from elmo_zh.corpus.parquet import as_json_lines, is_parquet
 from elmo_zh.corpus.readers.formats import (
     Documents,
     Record,
@@ -21,6 +22,7 @@ from elmo_zh.corpus.readers.formats import (
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 
 Item = TypeVar("Item")
 
@@ -72,7 +74,7 @@ def _read_contents(
     before = Stamp.of(source)
     for content in _contents(source, passed_over):
         try:
-            yield from read(content)
+            yield from read(as_json_lines(content) if is_parquet(content) else content)
         except UnsuitableError as error:
             if content.is_named or content.name == source.name:
                 raise
@@ -95,7 +97,9 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
             return
     if is_archive_name(source.file_name) and source.path.stat().st_size:
         raise CorpusError(
-            f"{source.name} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
+            _("{name} is not a {kind} file, despite its name. Rename it, or pack it again.").format(
+                name=source.name, kind=suffix_of(source.file_name)
+            )
         )
     yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
 

@@ -16,9 +16,10 @@ from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.mark import kind_of
-from elmo_zh.run.reporter import Reporter, counted, first_ten
+from elmo_zh.run.reporter import Reporter, first_ten
 
 STANDARD_INPUT = "standard input"
 _TIMEOUT_SECONDS = 60
@@ -67,7 +68,9 @@ class Stamp:
         try:
             status = source.path.stat()
         except FileNotFoundError:
-            raise CorpusError(f"{source.name} no longer exists. Restore it, or leave it out.") from None
+            raise CorpusError(
+                _("{name} no longer exists. Restore it, or leave it out.").format(name=source.name)
+            ) from None
         return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
     def require(self, source: Source) -> None:
@@ -79,7 +82,9 @@ class Stamp:
 def changed_error(name: str) -> CorpusError:
     """Return the error for a file that changed while it was being read."""
     return CorpusError(
-        f"{name} changed while it was being read. Run the command again when no other program is writing to it."
+        _(
+            "{name} changed while it was being read. Run the command again when no other program is writing to it."
+        ).format(name=name)
     )
 
 
@@ -104,12 +109,12 @@ class Sources:
         skipped = PassedOver()
         for path in self.passed_over:
             if texts.isdisjoint(_without_suffixes(path)):
-                skipped.add("files whose names do not suggest text", path.name)
+                skipped.add(N_("files whose names do not suggest text"), path.name)
         for line in skipped.summary_lines():
             reporter.note(line)
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))
-            reporter.note(f"Skipped {counted(len(self.outputs), 'elmo-zh output')} among the texts: {named}")
+            reporter.note(_("Skipped outputs of elmo-zh among the texts: {names}").format(names=named))
 
 
 def _without_suffixes(path: Path) -> Iterator[Path]:
@@ -148,8 +153,10 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     for source in sources:
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
-                f"{source.name} is a pipe or a device, which can be read only once. Pass its content on standard"
-                f" input instead: - < {source.name}"
+                _(
+                    "{name} is a pipe or a device, which can be read only once. Pass its content on standard input"
+                    " instead: - < {name}"
+                ).format(name=source.name)
             )
     passed_over, outputs = (tuple(sorted(each - found.texts)) for each in (found.others, found.outputs))
     return Sources(sources=sources, passed_over=passed_over, outputs=outputs)
@@ -175,11 +182,14 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
                     continue
                 inside = _files_inside(path, outside)
                 if not inside.texts:
-                    others = [counted(len(inside.others), "other file")]
-                    others += [counted(len(inside.outputs), "elmo-zh output")] if inside.outputs else []
                     raise CorpusError(
-                        f"{path} contains no text files ({kinds_shown()}); it contains {' and '.join(others)}."
-                        " Give files by name, or a folder with text."
+                        ngettext(
+                            "{path} contains no text files ({kinds}), only {count:,} other. Give files by name, or a"
+                            " folder with text.",
+                            "{path} contains no text files ({kinds}), only {count:,} others. Give files by name, or a"
+                            " folder with text.",
+                            len(inside.others) + len(inside.outputs),
+                        ).format(path=path, kinds=kinds_shown(), count=len(inside.others) + len(inside.outputs))
                     )
                 found.texts.update(inside.texts)
                 found.others.update(inside.others)
@@ -192,8 +202,11 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
 def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
     """Raise CorpusError if a folder of the run was named as the corpus; one matched by a glob is merely left out."""
     if Path(argument).exists():
-        where = "is the folder of the run" if run and folder.samefile(run) else f"is inside the run {run}"
-        raise CorpusError(f"{folder} {where}, so it cannot be in the corpus. Give different text, or another --run.")
+        raise CorpusError(
+            _(
+                "{folder} is in the run {run}, so it cannot be in the corpus. Give different text, or another --run."
+            ).format(folder=folder, run=run)
+        )
 
 
 def _files_inside(folder: Path, outside: Path | None) -> _Found:
@@ -246,9 +259,10 @@ def _expand(argument: str) -> list[Path]:
         return [path]
     matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
     if not matches:
-        taken_from = "" if path.is_absolute() else f"; it is relative to the current folder {Path.cwd()}"
         raise CorpusError(
-            f"{argument} does not exist. Check the path{taken_from}. If an argument contains spaces, put it in quotes."
+            _(
+                "{path} does not exist (looked in {folder}). Check the path. If it contains spaces, put it in quotes."
+            ).format(path=argument, folder=path.parent if path.is_absolute() else Path.cwd())
         )
     return matches
 
@@ -256,7 +270,7 @@ def _expand(argument: str) -> list[Path]:
 def spooled_input(path: Path, name: str) -> Source:
     """Return standard input as a source, copied to a new file so that it can be read more than once."""
     if sys.stdin is None:
-        raise CorpusError("Standard input is closed. Pipe text into the command, or give a file instead of -.")
+        raise CorpusError(_("Standard input is closed. Pipe text into the command, or give a file instead of -."))
     make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -281,7 +295,9 @@ def _fetch(address: str, path: Path) -> Source:
             shutil.copyfileobj(remote, file)
     except failures as error:
         raise CorpusError(
-            f"{address} cannot be fetched ({_reason(error, address)}). Check the address and the network."
+            _("{address} cannot be fetched ({reason}). Check the address and the network.").format(
+                address=address, reason=_reason(error, address)
+            )
         ) from None
     file_name = unquote(Path(urlsplit(address).path).name)
     return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)

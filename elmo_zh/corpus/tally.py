@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.language import _
 
 # How many names a record lists for one reason at most.
 _MOST_NAMES = 20
@@ -47,8 +48,10 @@ class PassedOver:
     def summary_lines(self) -> Iterator[str]:
         """Yield one message for each reason, with the first names."""
         for reason, count in sorted(self.counts.items()):
-            names, number = ", ".join(self.names[reason][:3]), count - 3
-            yield f"Skipped ({reason}): {f'{names} and {number:,} more' if number > 0 else names}"
+            names = ", ".join(self.names[reason][:3])
+            if count > 3:
+                names = _("{names} and {count:,} more").format(names=names, count=count - 3)
+            yield _("Skipped ({reason}): {names}").format(reason=_(reason), names=names)
 
 
 @dataclass

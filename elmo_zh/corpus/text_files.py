@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, unpacked
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 
@@ -21,8 +22,10 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte = offset + start + error.start
             raise CorpusError(
-                f"{path}: line {number}, byte {byte} (0x{raw[start + error.start]:02x}) is not UTF-8."
-                f" Convert the file first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+                _(
+                    "{path}: line {number}, byte {place} (0x{value:02x}) is not UTF-8. Convert the file first, for"
+                    " example: iconv -f GB18030 -t UTF-8 OLD > NEW"
+                ).format(path=path, number=number, place=byte, value=raw[start + error.start])
             ) from None
         offset += len(raw)
 

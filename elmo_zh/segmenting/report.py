@@ -10,7 +10,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.cleaning.line_counts import FoundLines, visible
 from elmo_zh.corpus.decoding import UNDECODABLE
-from elmo_zh.corpus.readers.record_texts import num_without_field, other_fields_note
+from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.tables import code_span, table

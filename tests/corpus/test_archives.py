@@ -74,18 +74,18 @@ def test_damaged_zip_archives(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.zip", {"a.txt": "今天下雨。\n".encode() * 301}, zipfile.ZIP_STORED)
     whole = path.read_bytes()
     path.write_bytes(whole[:-30])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged zip archive (")
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is damaged or truncated (")
     sheets = path.rename(tmp_path / "a.xlsx")
-    assert message_of(CorpusError, lambda: read(sheets)).startswith(f"{sheets} is a damaged Excel file (")
+    assert message_of(CorpusError, lambda: read(sheets)).startswith(f"{sheets} is damaged or truncated (")
     path.write_bytes(whole[:500] + b"xxx" + whole[503:])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged (")
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged or truncated (")
 
 
 def test_damaged_tar_archives(tmp_path: Path) -> None:
     path = tar_of(tmp_path / "a.tar", {"a.txt": b"x\n" * 3001, "b.txt": b"y"})
     whole = path.read_bytes()
     path.write_bytes(whole[:4000])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is a damaged tar archive (")
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is damaged or truncated (")
     packed = tmp_path / "a.tar.gz"
     packed.write_bytes(gzip.compress(whole)[:-20])
     assert message_of(CorpusError, lambda: read(packed)).startswith(f"{packed} is damaged or truncated (")
@@ -137,7 +137,7 @@ def test_archives_by_name_only(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("今天。\n", encoding="utf-8")
     told = message_of(CorpusError, lambda: read(path))
-    assert told == f"{path} is neither a zip nor a tar archive, despite its name. Rename it, or pack it again."
+    assert told == f"{path} is not a {path.suffix} file, despite its name. Rename it, or pack it again."
 
 
 def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +160,6 @@ def test_a_directory_that_leads_nowhere(tmp_path: Path) -> None:
     whole = path.read_bytes()
     directory = whole.index(b"PK\x01\x02")
     path.write_bytes(whole[: directory + 42] + b"\xff\xff\xff\xff" + whole[directory + 46 :])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged (")
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged or truncated (")
     path.write_bytes(whole[:30] + b"\xff" + whole[31:])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged ('utf-8' codec")
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged or truncated ('utf-8' codec")

@@ -46,7 +46,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Read 1 file as text in GB18030.",
         "Read 1 file as csv in UTF-8, column 2 (review).",
         "Read 1 file as jsonl in UTF-8, text.",
-        "Skipped (cannot tell which field holds the text: name): c/e.json",
+        "Skipped (cannot tell which column holds the text): c/e.json",
         "Characters kept: 26. Characters left out: lines with undecodable bytes: 3.",
     ):
         assert line in answer.stderr.splitlines()
@@ -67,7 +67,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "records without the text field": {"items": 1, "characters": 0}
     }
     assert sorted(found["passed_over"]) == [
-        "cannot tell which field holds the text: name",
+        "cannot tell which column holds the text",
         "files whose names do not suggest text",
     ]
     for source in found["sources"].values():
@@ -96,10 +96,10 @@ def test_nothing_readable_is_an_error() -> None:
     folder.mkdir()
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
-    assert told.startswith("c/a.json: no text found (0 lines, none kept; skipped (cannot tell which field holds the ")
-    assert " field holds the text: name): 1). Use files" in told
+    assert told.startswith("c/a.json: no text found (0 lines, none kept; skipped (cannot tell which column holds the ")
+    assert " column holds the text): 1). Use files" in told
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
-    assert told == "c/a.json: cannot tell which field holds the text: name. Choose one or more: --field NAME"
+    assert told == "c/a.json: cannot tell which column holds the text (name). Choose one or more: --field NAME"
     assert not Path("run/segmented").exists()
 
 

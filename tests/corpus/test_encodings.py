@@ -82,10 +82,10 @@ def test_what_is_no_text(data: bytes) -> None:
 def test_other_encodings_are_named() -> None:
     german = "Grüße aus München, schöne Straße. Überall größere Bäume.\n".encode("latin-1") * 31
     told = message_of(CorpusError, lambda: find_encoding(content_of(german), "auto"))
-    assert told.endswith("add: --encoding Windows-1252")
+    assert told.endswith("--encoding Windows-1252")
     data = "日本語の文章です。これはテストです。漢字とかなが混ざっています。\n".encode("euc-jp") * 5
     told = message_of(CorpusError, lambda: find_encoding(content_of(data), "auto"))
-    assert told.endswith("It looks like EUC-JP; if so, add: --encoding EUC-JP")
+    assert told.endswith("--encoding EUC-JP")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int
 @pytest.mark.parametrize("name", ["UTF-16-LE", "UTF-16-BE", "UTF-32-LE", "UTF-32-BE"])
 def test_a_mark_that_is_missing_is_told(name: str) -> None:
     told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
-    assert told.endswith(f" and no byte order mark was found. It looks like {name}; if so, add: --encoding {name}")
+    assert told.endswith(f"--encoding {name}")
     assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, ")
     assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)

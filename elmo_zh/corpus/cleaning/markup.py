@@ -136,6 +136,27 @@ def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
     return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"
 
 
+# Chinese wikis give a word for each variant: -{zh-hans:软件;zh-hant:軟體}-, with optional flags before a bar.
+_VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
+_VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
+_PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
+
+
+def without_variants(text: str) -> str:
+    """Return wikitext with one of the words that -{zh-hans:软件;zh-hant:軟體}- gives, simplified if possible."""
+    return _VARIANTS.sub(_one_variant, text) if "-{" in text else text
+
+
+def _one_variant(match: re.Match[str]) -> str:
+    flags, body = (match[1] or "").strip().upper(), str(match[2])
+    if "H" in flags or flags in ("T", "-"):
+        return ""
+    variants = {name.lower(): word.strip() for name, word in _VARIANT.findall(body)}
+    if not variants:
+        return body
+    return str(next((variants[name] for name in _PREFERRED if name in variants), next(iter(variants.values()))))
+
+
 _LINK = re.compile(r"\[\[([^\[\]|]*+)((?:\|[^\[\]|]*+)*)\]\]")
 _NO_TEXT_NAMES = "file|image|media|category|文件|檔案|档案|图像|圖像|媒体|分类|分類"
 _NO_TEXT = re.compile(rf"\s*(?:{_NO_TEXT_NAMES})\s*[:：]", re.IGNORECASE)
@@ -158,6 +179,8 @@ def without_wiki_marks(line: str) -> str:
         line = _ADDRESS.sub(lambda match: match[1] or "", _LINK.sub(_shown, line))
     if "{{" in line:
         line = _without_templates(line)
+    if "-{" in line and ("zh" in line or "|" in line):
+        line = without_variants(line)
     if "''" in line:
         line = _EMPHASIS.sub(r"\2", line)
     if "__" in line:

@@ -53,7 +53,7 @@ _LEAST_ROWS = 20
 # Columns with a larger fraction of empty cells, or a smaller one of distinct cells, are texts only as a last resort.
 _MOST_EMPTY, _LEAST_DISTINCT = 0.2, 0.1
 
-Rows = Sequence[Sequence[str]]
+Sample = Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
@@ -64,14 +64,14 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def cells_of(rows: Rows, column: int) -> list[str]:
+def cells_in(rows: Sample, column: int) -> list[str]:
     """Return a column's cells, stripped, without the rows that are too short."""
     return [row[column].strip() for row in rows if column < len(row)]
 
 
-def num_han_of(rows: Rows, column: int) -> int:
+def num_han_of(rows: Sample, column: int) -> int:
     """Return the number of Han characters in a column."""
-    return count_han(cells_of(rows, column))
+    return count_han(cells_in(rows, column))
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
@@ -95,7 +95,7 @@ def _preference(path: str) -> tuple[int, int, bool, str]:
     return path.count("."), KNOWN_NAMES.index(_last_key(path)), path != path.lower(), path
 
 
-def text_column(sample: Rows) -> tuple[int | None, bool]:
+def text_column(sample: Sample) -> tuple[int | None, bool]:
     """Return the column that clearly holds the text, or None, and whether the first row names the columns."""
     header = [cell.strip() for cell in sample[0]]
     if name := known_field({name: num_han_of(sample[1:], header.index(name)) for name in header}):
@@ -110,11 +110,11 @@ def text_column(sample: Rows) -> tuple[int | None, bool]:
     return column, has_header(sample, text=column)
 
 
-def has_header(sample: Rows, *, text: int | None = None, label: int | None = None) -> bool:
+def has_header(sample: Sample, *, text: int | None = None, label: int | None = None) -> bool:
     """Return whether the first row clearly names the columns, judging by how it differs from all other rows."""
     first, rest = sample[0], sample[1:]
     if label is not None:
-        return _is_no_label(first[label].strip() if label < len(first) else "", cells_of(rest, label))
+        return _is_no_label(first[label].strip() if label < len(first) else "", cells_in(rest, label))
     texts = [row for row in rest if text is not None and text < len(row)]
     if text is None or text >= len(first) or not texts:
         return False
@@ -150,7 +150,7 @@ class Columns(NamedTuple):
     labels: tuple[int, ...] = ()
 
 
-def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
+def known_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
     """Find text and label columns by the names in the first row, then by content; return None if no name is known."""
     header = [cell.strip().lower() for cell in sample[0]]
     rows = sample[1:]
@@ -172,15 +172,15 @@ def known_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bo
     return Columns(texts, labels)
 
 
-def _named_labels(rows: Rows, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
+def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
     """Return the columns whose names most clearly mean label, except columns that cannot be labels."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
-        ranked.sort(key=lambda found: not any(_are_numbers(cells_of(rows, column)) for column in found))
+        ranked.sort(key=lambda found: not any(_are_numbers(cells_in(rows, column)) for column in found))
     return next((_likely_labels(rows, found, numbers=numbers) or found[:1] for found in ranked if found), ())
 
 
-def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
+def guessed_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
     """Guess the columns of a table without known names: texts have the most Chinese, and labels repeat."""
     width = max(map(len, sample))
     texts = _texts_among(sample, range(width), num_texts)
@@ -191,9 +191,9 @@ def guessed_columns(sample: Rows, num_texts: int, *, with_label: bool, numbers: 
     )
 
 
-def _likely_labels(rows: Rows, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
+def _likely_labels(rows: Sample, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
     """Return the columns that may be labels; if there are several, those with numbers or repeated values."""
-    cells = {column: cells_of(rows, column) for column in columns}
+    cells = {column: cells_in(rows, column) for column in columns}
     found = {column: each for column, each in cells.items() if _may_be_label(each)}
     if len(found) > 1:
         fits = _are_numbers if numbers else _come_again
@@ -225,14 +225,14 @@ def part_named(word: str) -> str:
     return next((part for part, words in PART_WORDS.items() if word in words), "")
 
 
-def _texts_among(rows: Rows, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
+def _texts_among(rows: Sample, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
     """Return the `count` columns with the most Chinese, those with many empty or equal cells last; None if too few."""
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
-        cells = cells_of(rows, column)
+        cells = cells_in(rows, column)
         is_empty = cells.count("") > _MOST_EMPTY * len(cells)
         is_alike = len(cells) >= _LEAST_ROWS and len(set(cells)) < _LEAST_DISTINCT * len(cells)
         return is_empty, is_alike, -count_han(cells), -sum(map(len, cells)), column
 
-    texts = [column for column in columns if not rows or not all(map(_NO_TEXT.fullmatch, cells_of(rows, column)))]
+    texts = [column for column in columns if not rows or not all(map(_NO_TEXT.fullmatch, cells_in(rows, column)))]
     return tuple(sorted(sorted(texts, key=rank)[:count])) if len(texts) >= count else None

@@ -21,8 +21,8 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
 from elmo_zh.corpus.readers.conll import TaggedToken, tagged_examples
 from elmo_zh.corpus.readers.examples import Example, Span, tags_of
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError, plain_text, shown_names
-from elmo_zh.corpus.readers.records import Row, iter_objects, rows_of
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError, shown_names
+from elmo_zh.corpus.readers.rows import Cells, cells_of, iter_objects, plain_text
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import counted
 from elmo_zh.text.alignment import identity_spans
@@ -249,13 +249,13 @@ def _sentence(where: str, tokens: Any, tags: Any) -> list[TaggedToken]:
 
 def is_table_of_lists(text: DecodedText) -> bool:
     """Return whether the first rows after a header each have as many tags as tokens, and most have several."""
-    rows = [_items(row) for row in islice(filter(None, rows_of(text, "tsv")), _SAMPLE_ROWS)]
+    rows = [_items(row) for row in islice(filter(None, cells_of(text, "tsv")), _SAMPLE_ROWS)]
     rows = rows[1:] if rows and _is_header(rows[0]) else rows
     are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for row in rows)
     return bool(rows) and are_alike and sum(len(row[0]) > 1 for row in rows) > len(rows) / 2
 
 
-def _items(row: Row) -> list[list[str]]:
+def _items(row: Cells) -> list[list[str]]:
     return [
         cell.split(_ITEM_SEPARATOR) if _ITEM_SEPARATOR in cell else list(filter(None, cell.split(" "))) for cell in row
     ]
@@ -268,7 +268,7 @@ def _is_header(row: Sequence[Sequence[str]]) -> bool:
 def read_table_of_lists(text: DecodedText) -> tuple[list[Example], list[str], bool]:
     """Read sentences from a table with a sentence and its tags in each row; return the same values as `read_conll`."""
     sentences = []
-    for number, row in enumerate(map(_items, rows_of(text, "tsv")), start=1):
+    for number, row in enumerate(map(_items, cells_of(text, "tsv")), start=1):
         if any(row) and not (number == 1 and _is_header(row)):
             tokens, tags = row if len(row) == 2 else (row[0], [])
             sentences.append(_sentence(f"{text.name}: row {number}", tokens, tags))

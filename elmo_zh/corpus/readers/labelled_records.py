@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from elmo_zh.config.task_settings import Reading
@@ -11,24 +10,26 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.names import suffix_of
 from elmo_zh.corpus.readers.columns import (
     Columns,
-    Rows,
-    cells_of,
+    Sample,
+    cells_in,
     guessed_columns,
     has_header,
     known_columns,
     pair_in,
     part_named,
 )
-from elmo_zh.corpus.readers.records import (
+from elmo_zh.corpus.readers.rows import (
+    Objects,
     Row,
     Table,
+    cells_between_signs,
+    cells_of,
     first_object,
     iter_objects,
-    rows_between_signs,
-    rows_of,
+    text_of,
 )
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import counted
+from elmo_zh.language import _, ngettext
 
 # Enough that even a file sorted by label shows several labels.
 _SAMPLE_RECORDS = 20_000
@@ -40,7 +41,6 @@ _SHOWN_VALUES = 3
 _LONGEST_EXCERPT = 40
 # Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
 _ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
-_QUOTE_CELLS = "Put cells that contain the separator in quotes, or separate the columns with tabs."
 
 
 class UnlabelledError(CorpusError):
@@ -76,125 +76,130 @@ class LabelledRecords(NamedTuple):
 
 def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
     """Return the records of a table or of JSON, from the columns that the settings name, or else the detected ones."""
-    open_records = _open_objects if kind == "jsonl" else _open_table
-    opened = open_records(text, kind, reading, with_label)
-    part_field = opened.find_parts() if with_label else None
+    rows = _open(text, kind)
+    is_table = isinstance(rows, Table)
+    if isinstance(rows, Table):
+        _refuse_prose(text, rows, reading, with_label=with_label)
+    fields, has_names = _choose(rows, reading, with_label=with_label)
+    names = _names(rows, has_names=has_names)
+    shown = _shown(rows, names, has_names=has_names)
+    part = _field_of_parts(rows.sample[has_names:], names, fields) if with_label else None
+    told = ", ".join(shown.get(field, field) for field in fields)
+    notes = [_("columns {names}") if has_names else _("columns {names}, no header")]
+    notes = [notes[0].format(names=told)]
+    if part:
+        notes.append(_("parts (train, dev, test) in {name}").format(name=shown[part]))
 
-    def record(number: int, values: Mapping[str, Any]) -> LabelledRecord:
-        what = f"row {number}" if opened.what == "row" else f"record {number}"
-        if opened.has_header:
-            what = f"row {number} (the header is row 1)"
+    def record(row: Row) -> LabelledRecord:
+        what = _("row {number}") if is_table else _("record {number}")
+        if is_table and has_names:
+            what = _("row {number} (the header is row 1)")
+        what = what.format(number=row.number)
         where = f"{text.name}: {what}"
-        return LabelledRecord(
-            what=what,
-            cells=opened.cells(where, values),
-            part=_part_of(where, values, part_field) if part_field else "",
-        )
+        cells = _cells(where, row.values, names, fields, None if is_table else reading.num_texts)
+        return LabelledRecord(what=what, cells=cells, part=_part_of(where, row.values, part) if part else "")
 
-    notes = [opened.note, *([f"parts (train, dev, test) in {opened.shown[part_field]}"] if part_field else [])]
-    return LabelledRecords((record(*each) for each in opened.records), ", ".join(notes), opened.columns)
+    used = tuple(_name_or_number(rows, field, names, has_names=has_names) for field in fields)
+    return LabelledRecords(map(record, rows.rows(has_header=has_names)), ", ".join(notes), used)
 
 
-def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
-    cell = _text_of(values.get(field)) or ""
-    part = part_named(cell.strip().lower())
-    if not part:
-        raise CorpusError(
-            f"{where} has {cell[:40]!r} where other records have train, dev or test. Correct the value, or remove"
-            " the column."
-        )
-    return part
+def _names(rows: Table | Objects, *, has_names: bool) -> list[str]:
+    """Return the names of the columns, as many as a header has."""
+    names = rows.names(has_header=has_names)
+    return names[: len(rows.sample[0])] if has_names and isinstance(rows, Table) else names
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Opened:
-    """Records as dicts, with the names of their text and label fields; a row of `sample` is in the order of `shown`."""
-
-    what: str
-    shown: Mapping[str, str]
-    sample: Rows
-    fields: Sequence[str]
-    columns: tuple[str, ...]  # Names of the fields in the file, or their numbers from 1
-    num_texts: int
-    records: Iterator[tuple[int, Mapping[str, Any]]]
-    note: str
-    has_header: bool = False
-
-    def find_parts(self) -> str | None:
-        """Return an unused field whose value in every record is train, dev or test, or None."""
-        for place, field in enumerate(self.shown):
-            cells = cells_of(self.sample[:_PART_RECORDS], place)
-            if field not in self.fields and cells and all(part_named(cell.lower()) for cell in cells):
-                return field
-        return None
-
-    def cells(self, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the texts and the label of a record; raise CorpusError if its form differs from the others'."""
-        check = _cells_of_row if self.what == "row" else _cells_of_object
-        return check(self, where, values)
+def _open(text: DecodedText, kind: str) -> Table | Objects:
+    """Open a file; raise CorpusError if it has no rows or no text at all."""
+    rows: Table | Objects
+    if kind in ("csv", "tsv"):
+        rows = Table(text, cells_between_signs(text) or cells_of(text, kind), _SAMPLE_RECORDS, skips_empty=True)
+    else:
+        objects = (Row(number, record) for number, record in enumerate(iter_objects(text), start=1))
+        rows = Objects(text.name, objects, _SAMPLE_RECORDS)
+    if not rows.sample:
+        raise CorpusError(_("{name} has no rows. Give a text and a label in each row.").format(name=text.name))
+    return rows
 
 
-def _open_table(text: DecodedText, kind: str, reading: Reading, with_label: bool) -> _Opened:
-    rows = rows_between_signs(text) or rows_of(text, kind)
-    table = Table(text, rows, lambda _, row: not any(cell.strip() for cell in row), num_sample_rows=_SAMPLE_RECORDS)
-    sample = [row for _, row in table.sample]
-    if not sample:
-        raise CorpusError(f"{text.name} has no rows. Give a table with a text and a label in each row.")
-    counts = Counter(map(len, sample))
+def _refuse_prose(text: DecodedText, table: Table, reading: Reading, *, with_label: bool) -> None:
+    counts = Counter(map(len, table.sample))
     usual, number = counts.most_common(1)[0]
-    is_prose = len(counts) > 1 and (usual == 1 or number < _ALIKE_FRACTION * len(sample))
+    is_prose = len(counts) > 1 and (usual == 1 or number < _ALIKE_FRACTION * len(table.sample))
     if with_label and is_prose and suffix_of(text.content.file_name) == ".txt" and not any(reading.columns()):
         raise UnlabelledError(
-            f"{text.name} is plain text without labels. Give a table with a text and a label in each row."
+            _("{name} is plain text without labels. Give a table with a text and a label in each row.").format(
+                name=text.name
+            )
         )
-    columns, is_named = _columns_of_table(text.name, sample, reading, with_label)
-    if not is_named and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
-        raise CorpusError(f"{text.name}: the rows have from {min(counts)} to {max(counts)} columns. {_QUOTE_CELLS}")
-    names = table.names(has_header=is_named)[: len(sample[0]) if is_named else table.width]
-    number, first = table.sample[0]
-    shown = {
-        name: f"{place + 1} ({first[place].strip()})" if is_named else f"{place + 1}"
-        for place, name in enumerate(names)
-    }
-    if max(columns) >= len(first):
-        raise _short_row(f"{text.name}: row {number}", len(first), columns)
-    fields = [names[column] for column in columns]
-    _require_different(text.name, fields)
-    found = ", ".join(shown[field] for field in fields)
-    return _Opened(
-        what="row",
-        shown=shown,
-        sample=sample[1:] if is_named else [],
-        fields=fields,
-        columns=tuple(_name_or_number(first[column].strip() if is_named else "", column) for column in columns),
-        num_texts=reading.num_texts,
-        records=table.records(has_header=is_named),
-        note=f"columns {found}" if is_named else f"columns {found}, no header",
-        has_header=is_named,
-    )
 
 
-def _require_different(name: str, fields: Sequence[str]) -> None:
+def _shown(rows: Table | Objects, names: Sequence[str], *, has_names: bool) -> dict[str, str]:
+    """Return how messages show each column: by its name or, in a table, its number and its name."""
+    if isinstance(rows, Objects):
+        return {name: name for name in names}
+    header = [f" ({cell.strip()})" for cell in rows.sample[0]] if has_names else []
+    header += [""] * (len(names) - len(header))
+    return {name: f"{place + 1}{header[place]}" for place, name in enumerate(names)}
+
+
+def _name_or_number(rows: Table | Objects, field: str, names: Sequence[str], *, has_names: bool) -> str:
+    """Return the name of a column in its file, or its number from 1 if it has no name."""
+    if isinstance(rows, Objects):
+        return field
+    place = names.index(field)
+    name = rows.sample[0][place].strip() if has_names else ""
+    return name if name and not name.isdecimal() else str(place + 1)
+
+
+def _choose(rows: Table | Objects, reading: Reading, *, with_label: bool) -> tuple[list[str], bool]:
+    """Return the columns of the texts and the label, and whether the columns have names."""
+    if isinstance(rows, Table):
+        places, has_names = _columns_of_table(rows.name, rows.sample, reading, with_label)
+        _require_alike(rows, places, has_names=has_names)
+        names = rows.names(has_header=has_names)
+        fields = [names[place] for place in places]
+    else:
+        fields, has_names = _fields_of_objects(rows, reading, with_label), True
     if twice := next((field for field in fields if fields.count(field) > 1), ""):
         raise CorpusError(
-            f"{name}: {twice!r} was chosen twice. Choose a different column for each text and for the label:"
-            " --text-column, --label-column"
+            _(
+                "{name}: {column!r} was chosen twice. Choose a different column for each text and for the label:"
+                " --text-column, --label-column"
+            ).format(name=rows.name, column=twice)
         )
+    return fields, has_names
 
 
-def _name_or_number(name: str, column: int) -> str:
-    return name if name and not name.isdecimal() else str(column + 1)
+def _require_alike(table: Table, places: Sequence[int], *, has_names: bool) -> None:
+    """Raise CorpusError if rows without a header differ in length, or the first one is too short."""
+    counts = Counter(map(len, table.sample))
+    if (
+        not has_names
+        and len(table.sample) >= _LEAST_ROWS
+        and max(counts.values()) < _ALIKE_FRACTION * len(table.sample)
+    ):
+        raise CorpusError(
+            _(
+                "{name}: the rows have from {least} to {most} columns. Put cells that contain the separator in quotes,"
+                " or separate the columns with tabs."
+            ).format(name=table.name, least=min(counts), most=max(counts))
+        )
+    if max(places) >= len(table.sample[0]):
+        raise _short_row(f"{table.name}: {_('row {number}').format(number=1)}", len(table.sample[0]), max(places) + 1)
 
 
-def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_label: bool) -> tuple[list[int], bool]:
+def _columns_of_table(name: str, sample: Sample, reading: Reading, with_label: bool) -> tuple[list[int], bool]:
     """Return the columns of the texts and the label, and whether the first row names them."""
     num_texts = reading.num_texts
     header, told = [cell.strip() for cell in sample[0]], list(filter(None, reading.columns()))
     for column in told:
         if not 1 <= int(column) <= len(header) if column.isdecimal() else column not in header:
             raise CorpusError(
-                f"{name} has no column {column!r}. Its first row is: {shown_names(header)}."
-                " Give one of these names, or a column number, counting from 1."
+                _(
+                    "{name} has no column {column!r}. Its first row is: {row}. Give one of these names, or a column"
+                    " number, counting from 1."
+                ).format(name=name, column=column, row=shown_names(header))
             )
     choice = {"with_label": with_label, "numbers": reading.regression}
     known = known_columns(sample, num_texts, **choice)
@@ -203,135 +208,153 @@ def _columns_of_table(name: str, sample: Sequence[Row], reading: Reading, with_l
     guess = known or guessed_columns(sample[1:] or sample, num_texts, **choice)
     if guess is None and len(header) == 1 < len(wanted) and not told:
         raise UnlabelledError(
-            f"{name}: the first row has one column ({excerpt(header[0])}); expected {len(wanted)}, separated by tabs,"
-            " commas or another separator. Separate the columns, or specify the format: --input-format csv or tsv"
+            _(
+                "{name}: the first row has one column ({row}); expected {count}, separated by tabs, commas or another"
+                " separator. Separate the columns, or specify the format: --input-format csv or tsv"
+            ).format(name=name, row=excerpt(header[0]), count=len(wanted))
         )
-    found: list[int] = []
+    places: list[int] = []
     for place, column in enumerate(wanted):
         if column:
-            found.append(int(column) - 1 if column.isdecimal() else header.index(column))
+            places.append(int(column) - 1 if column.isdecimal() else header.index(column))
         else:
-            found.append(_chosen(name, "column", sample, guess, place, num_texts))
+            places.append(_chosen(name, sample, guess, place, num_texts))
     is_named = known is not None or any(column and not column.isdecimal() for column in wanted)
-    return found, is_named or (with_label and len(sample) > 2 and has_header(sample, label=found[-1]))
+    return places, is_named or (with_label and len(sample) > 2 and has_header(sample, label=places[-1]))
 
 
-def _chosen(name: str, kind: str, sample: Rows, guess: Columns | None, place: int, num_texts: int) -> int:
+def _fields_of_objects(rows: Objects, reading: Reading, with_label: bool) -> list[str]:
+    names = rows.names(has_header=True)
+    wanted = reading.columns_in(names, with_label=with_label)
+    if not all(wanted) and not any(isinstance(value, str) for row in rows.first for value in row.values.values()):
+        raise CorpusError(
+            _(
+                "{name}: none of the fields {names} contains text. Convert each record to a text and a label, such as"
+                ' {{"text": "...", "label": "..."}}.'
+            ).format(name=rows.name, names=shown_names(names))
+        )
+    known = known_columns(rows.sample, reading.num_texts, with_label=with_label, numbers=reading.regression)
+    return [
+        field or names[_chosen(rows.name, rows.sample, known, place, reading.num_texts)]
+        for place, field in enumerate(wanted)
+    ]
+
+
+def _chosen(name: str, sample: Sample, guess: Columns | None, place: int, num_texts: int) -> int:
     """Return the column of a text, or of the label after the texts; raise CorpusError if none or several are found."""
     labels = guess.labels if guess else ()
     if place == num_texts and len(labels) > 1:
-        shown = "; ".join(_shown_column(sample, column) for column in labels)
         raise CorpusError(
-            f"{name}: cannot tell which of these holds the label: {shown}. Choose one: --label-column NAME"
+            _("{name}: cannot tell which of these holds the label: {names}. Choose one: --label-column NAME").format(
+                name=name, names="; ".join(_shown_column(sample, column) for column in labels)
+            )
         )
     column = next(iter(labels), None) if place == num_texts else guess and guess.texts[place]
     if column is None:
-        raise _not_found(name, kind, [cell.strip() for cell in sample[0]], place, num_texts)
+        raise _not_found(name, [cell.strip() for cell in sample[0]], place, num_texts)
     return column
 
 
-def _shown_column(sample: Rows, column: int) -> str:
+def _shown_column(sample: Sample, column: int) -> str:
     """Return a column's name or number together with its most frequent values."""
     first = sample[0][column].strip() if column < len(sample[0]) else ""
-    counts = Counter(cells_of(sample, column))
+    counts = Counter(cells_in(sample, column))
     is_name = bool(first) and counts[first] == 1
-    values = [value[:20] for value, _ in counts.most_common() if not (is_name and value == first)]
+    values = [value[:20] for value, _count in counts.most_common() if not (is_name and value == first)]
     more = ", ..." if len(values) > _SHOWN_VALUES else ""
     return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
 
 
-def _not_found(name: str, kind: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
-    what = "label" if place == num_texts else "text"
-    pair = pair_in([each.lower() for each in names]) if num_texts == 1 and what == "text" else None
-    advice = f"Choose one: --{what}-column NAME"
-    if kind == "column":
-        advice = (
-            f"Choose one, by name: --{what}-column NAME, or by number, counting from 1: --{what}-column {place + 1}"
+def _not_found(name: str, names: Sequence[str], place: int, num_texts: int) -> CorpusError:
+    shown = shown_names(names)
+    if place == num_texts:
+        return UnlabelledError(
+            _(
+                "{name}: cannot tell which of these holds the label: {names}. Choose one, by name or by number,"
+                " counting from 1: --label-column NAME. For labelled spans, use task fit tag."
+            ).format(name=name, names=shown)
         )
+    pair = pair_in([each.lower() for each in names]) if num_texts == 1 else None
+    message = _(
+        "{name}: cannot tell which of these holds the text: {names}. Choose one, by name or by number, counting from 1:"
+        " --text-column NAME"
+    ).format(name=name, names=shown)
     if pair:
-        advice = f"For pairs of {pair[0]} and {pair[1]}, use task fit pairs. {advice}"
-    elif what == "label" and kind == "field":
-        advice = f"{advice}. For labelled spans, use task fit tag."
-    found = shown_names(names)
-    if what == "label":
-        return UnlabelledError(f"{name}: cannot tell which of these holds the label: {found}. {advice}")
-    return CorpusError(f"{name}: cannot tell which of these holds the text: {found}. {advice}")
+        message += _(". For pairs of {first} and {second}, use task fit pairs.").format(first=pair[0], second=pair[1])
+    return CorpusError(message)
 
 
-def _short_row(where: str, num_columns: int, columns: Sequence[int]) -> CorpusError:
-    return CorpusError(
-        f"{where} has {counted(num_columns, 'column')}; expected at least {max(columns) + 1}. Correct the row, or"
-        " choose the columns: --text-column, --label-column"
-    )
+def _field_of_parts(rows: Sample, names: Sequence[str], used: Sequence[str]) -> str | None:
+    """Return an unused column whose value in every row is train, dev or test, or None."""
+    for place, name in enumerate(names):
+        cells = cells_in(rows[:_PART_RECORDS], place)
+        if name not in used and cells and all(part_named(cell.lower()) for cell in cells):
+            return name
+    return None
 
 
-def _cells_of_row(opened: _Opened, where: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
-    if num_filled > len(opened.shown):
-        raise CorpusError(f"{where} has {counted(num_filled, 'column')}; expected {len(opened.shown)}. {_QUOTE_CELLS}")
-    if any(field not in values for field in opened.fields):
-        raise _short_row(where, len(values), [[*opened.shown].index(field) for field in opened.fields])
-    return tuple(values[field] for field in opened.fields)
-
-
-def _open_objects(text: DecodedText, _kind: str, reading: Reading, with_label: bool) -> _Opened:
-    records = enumerate(iter_objects(text), start=1)
-    sample = list(islice(records, _SAMPLE_RECORDS))
-    if not sample:
-        raise CorpusError(f"{text.name} has no records. Give one JSON object per line.")
-    names, num_texts = list(sample[0][1]), reading.num_texts
-    cells = [[_text_of(record.get(name)) or "" for name in names] for _, record in sample]
-    wanted = reading.columns_in(names, with_label=with_label)
-    if not all(wanted) and not any(isinstance(value, str) for _, record in sample for value in record.values()):
+def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
+    cell = text_of(values.get(field)) or ""
+    part = part_named(cell.strip().lower())
+    if not part:
         raise CorpusError(
-            f"{text.name}: none of the fields {shown_names(names)} contains text. Convert each record to a text and"
-            ' a label, such as {"text": "...", "label": "..."}.'
+            _(
+                "{where} has {value!r} where other records have train, dev or test. Correct the value, or remove the"
+                " column."
+            ).format(where=where, value=cell[:40])
         )
-    rows = [names, *cells]
-    known = known_columns(rows, num_texts, with_label=with_label, numbers=reading.regression)
-    fields = [
-        name or names[_chosen(text.name, "field", rows, known, place, num_texts)] for place, name in enumerate(wanted)
-    ]
-    _require_different(text.name, fields)
-    return _Opened(
-        what="record",
-        shown={name: name for name in names},
-        sample=cells,
-        fields=fields,
-        columns=tuple(fields),
-        num_texts=num_texts,
-        records=chain(sample, records),
-        note=f"fields {', '.join(fields)}",
+    return part
+
+
+def _short_row(where: str, num_columns: int, needed: int) -> CorpusError:
+    return CorpusError(
+        ngettext(
+            "{where} has {count} column; expected at least {needed}. Correct the row, or choose the columns:"
+            " --text-column, --label-column",
+            "{where} has {count} columns; expected at least {needed}. Correct the row, or choose the columns:"
+            " --text-column, --label-column",
+            num_columns,
+        ).format(where=where, count=num_columns, needed=needed)
     )
 
 
-def _cells_of_object(opened: _Opened, where: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-    cells = []
-    for place, field in enumerate(opened.fields):
-        value, is_label = values.get(field), place == opened.num_texts
-        if is_label and isinstance(value, list) and len(value) > 1:
-            raise CorpusError(f"{where} has {len(value)} labels in {field}; expected one. Correct the record.")
-        # A null label is an empty label; a missing field may be a mistaken name.
-        cell = "" if is_label and field in values and value is None else _text_of(value)
-        if cell is None:
-            missing = f"{where} has no field {field}. Correct the record."
-            raise CorpusError(
-                missing if value is None else f"{where} has neither text nor a number in {field}. Correct the record."
+def _cells(
+    where: str, values: Mapping[str, Any], names: Sequence[str], fields: Sequence[str], label: int | None
+) -> tuple[str, ...]:
+    """Return the texts and the label of a row; raise CorpusError if its form differs from the others'.
+
+    `label` is the place of the label among the fields of JSON, where it may be null or a list; None for tables.
+    """
+    if label is not None:
+        return tuple(_cell(where, values, field, is_label=place == label) for place, field in enumerate(fields))
+    num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
+    if num_filled > len(names):
+        raise CorpusError(
+            _(
+                "{where} has {count} columns; expected {expected}. Put cells that contain the separator in quotes, or"
+                " separate the columns with tabs."
+            ).format(where=where, count=num_filled, expected=len(names))
+        )
+    if any(field not in values for field in fields):
+        raise _short_row(where, len(values), 1 + max(map(names.index, fields)))
+    return tuple(values[field] for field in fields)
+
+
+def _cell(where: str, values: Mapping[str, Any], field: str, *, is_label: bool) -> str:
+    value = values.get(field)
+    if is_label and isinstance(value, list) and len(value) > 1:
+        raise CorpusError(
+            _("{where} has {count} labels in {field}; expected one. Correct the record.").format(
+                where=where, count=len(value), field=field
             )
-        cells.append(cell)
-    return tuple(cells)
-
-
-def _text_of(value: Any) -> str | None:
-    """Return a string, a number, or a list's strings joined by spaces, as text; None for anything else."""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return " ".join(value)
-    return plain_text(value)
-
-
-def plain_text(value: Any) -> str | None:
-    """Return a JSON string or number as text; None for anything else."""
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        )
+    # A null label is an empty label; a missing field may be a mistaken name.
+    cell = "" if is_label and field in values and value is None else text_of(value)
+    if cell is None:
+        raise CorpusError(
+            _("{where} has neither text nor a number in {field}. Correct the record.").format(where=where, field=field)
+        )
+    return cell
 
 
 def excerpt(line: str) -> str:
@@ -347,5 +370,5 @@ def shown_names(names: Sequence[str]) -> str:
 def names_in(text: DecodedText, kind: str) -> list[str]:
     """Return the cells in the first row of a table, or the fields of the first JSON object; [] for an empty file."""
     if kind in ("csv", "tsv"):
-        return [cell.strip() for cell in next(rows_of(text, kind), [])]
+        return [cell.strip() for cell in next(cells_of(text, kind), [])]
     return list(first_object(text))

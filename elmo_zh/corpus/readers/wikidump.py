@@ -11,6 +11,7 @@ from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.readers.wikitext import wikitext_lines
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _
 
 # MediaWiki limits pages to 2 MiB; some wikis allow more.
 LONGEST_PAGE_BYTES = 2**26
@@ -34,16 +35,20 @@ def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str
     try:
         return list(wikitext_lines(source, tally))
     except RecursionError:
-        raise CorpusError(f"{text.name}: the markup of page {title} is nested too deeply. Remove the page.") from None
+        raise CorpusError(
+            _("{name}: the markup of page {title} is nested too deeply. Remove the page.").format(
+                name=text.name, title=title
+            )
+        ) from None
 
 
 def _reason_to_pass_over(page: Any) -> str:
     if (page.findtext("{*}ns") or "0").strip() != "0":
-        return "wiki pages outside the main namespace"
+        return N_("wiki pages outside the main namespace")
     if page.find("{*}redirect") is not None or _REDIRECT.match(page.findtext("{*}revision/{*}text") or ""):
-        return "redirect pages"
+        return N_("redirect pages")
     if (page.findtext("{*}revision/{*}model") or "wikitext").strip() != "wikitext":
-        return "wiki pages that are not wikitext"
+        return N_("wiki pages that are not wikitext")
     return ""
 
 
@@ -71,26 +76,32 @@ def _pages(text: DecodedText) -> Iterator[Any]:
                     _forget(element)
             if num_bytes > LONGEST_PAGE_BYTES:
                 raise CorpusError(
-                    f"{text.name}: a page is longer than {LONGEST_PAGE_BYTES // 2**20} MiB, which MediaWiki does not"
-                    " allow. Check that the file is a MediaWiki dump."
+                    _(
+                        "{name}: a page is longer than MediaWiki allows. Check that the file is a MediaWiki dump."
+                    ).format(name=text.name)
                 )
         parser.close()
     except etree.XMLSyntaxError as error:
         raise UnsuitableError(
             text.name,
-            f"damaged or truncated XML ({' '.join(str(error).split())[:100]})",
-            "Download it again, or read it as plain text: --input-format text",
+            N_("damaged or truncated XML"),
+            _("Download it again, or read it as plain text: --input-format text"),
+            " ".join(str(error).split())[:100],
         ) from None
 
 
 def _require_dump(text: DecodedText, root: Any) -> None:
     if root.getroottree().docinfo.internalDTD is not None:
-        raise CorpusError(f"{text.name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Give another file.")
+        raise CorpusError(
+            _("{name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Give another file.").format(
+                name=text.name
+            )
+        )
     if _local_name(root) != "mediawiki":
         raise UnsuitableError(
             text.name,
-            "XML, but not a MediaWiki dump",
-            "MediaWiki dumps are the only XML that can be read. Convert other XML to text or HTML.",
+            N_("XML, but not a MediaWiki dump"),
+            _("Convert other XML to text or HTML."),
         )
 
 

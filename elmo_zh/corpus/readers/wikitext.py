@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from elmo_zh.corpus.cleaning.markup import without_variants
 from elmo_zh.corpus.lines import lines_of
 from elmo_zh.corpus.tally import Tally
 
@@ -15,10 +16,6 @@ _DROPPED_TAGS = frozenset(
     ("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap", "syntaxhighlight",
      "source", "templatedata", "graph", "mapframe", "style", "script", "noinclude", "includeonly", "templatestyles")
 )  # fmt: skip
-# Chinese wikis give a word for each variant: -{zh-hans:软件;zh-hant:軟體}-, with optional flags before a bar.
-_VARIANTS = re.compile(r"-\{(?:([A-Za-z;+\-\s]*)\|)?([^{}]*)\}-")
-_VARIANT = re.compile(r"\s*(zh(?:-[a-z]+)?)\s*:\s*((?:&[#\w]{1,9};|[^;])*)", re.IGNORECASE)
-_PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 # Behaviour switches such as __NOTOC__ and __无目录__.
 _SWITCH = re.compile(r"__(?:[A-Z]{2,30}|[\u4e00-\u9fff]{2,12})__")
 # MediaWiki limits pages to 2 MiB; the parser creates an object for each markup character.
@@ -58,7 +55,9 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
         tally.drop("wikitext: page with unclosed markup", len(page))
         return
-    plain = _VARIANTS.sub(lambda match: _one_variant(match, tally), page)
+    plain = without_variants(page)
+    if len(plain) < len(page):
+        tally.drop("wikitext: other Chinese variants", len(page) - len(plain))
     prose = "".join(_prose(mwparserfromhell.parse(plain), tally))
     shown = _SWITCH.sub("", prose)
     if len(shown) < len(prose):
@@ -106,19 +105,6 @@ def _marks(source: str) -> Iterator[tuple[str, bool]]:
             yield mark, False
         elif not mark.endswith("/>") and (tag := mark.strip("</").lower()) not in _ALONE:
             yield tag, mark.startswith("</")
-
-
-def _one_variant(match: re.Match[str], tally: Tally) -> str:
-    flags, body = (match[1] or "").strip().upper(), match[2]
-    variants = {name.lower(): word.strip() for name, word in _VARIANT.findall(body)}
-    if "H" in flags or flags in ("T", "-"):
-        chosen = ""
-    elif variants:
-        chosen = next((variants[name] for name in _PREFERRED if name in variants), next(iter(variants.values())))
-    else:
-        chosen = body
-    tally.drop("wikitext: other Chinese variants", len(match[0]) - len(chosen))
-    return chosen
 
 
 def _prose(code: Any, tally: Tally) -> Iterator[str]:

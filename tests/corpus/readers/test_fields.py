@@ -9,8 +9,7 @@ from corpus.readers.reading import documents_of
 from messages import message_of
 
 from elmo_zh.corpus.readers.columns import known_field
-from elmo_zh.corpus.readers.json_values import read_json
-from elmo_zh.corpus.readers.record_texts import CSV, JSON_LINES
+from elmo_zh.corpus.readers.row_texts import CSV, JSON, JSON_LINES
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -38,24 +37,24 @@ SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？"
     ],
 )
 def test_the_field_with_the_text(records: list[Any], field: str, others: set[str]) -> None:
-    for read, text in ((JSON_LINES.read, json_lines(records)), (read_json, json.dumps(records))):
+    for read, text in ((JSON_LINES.read, json_lines(records)), (JSON.read, json.dumps(records))):
         tally = Tally()
         documents = documents_of(read, text, tally)
         assert (tally.read_field, set(tally.other_fields)) == (field, others)
         assert LONG in documents[0]
 
 
-@pytest.mark.parametrize("read", [JSON_LINES.read, read_json])
+@pytest.mark.parametrize("read", [JSON_LINES.read, JSON.read])
 def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., Any]) -> None:
     record = {"text": "公园", "story": LONG}
     text = json_lines([record]) if read is JSON_LINES.read else json.dumps([record])
     told = message_of(CorpusError, lambda: documents_of(read, text))
-    assert told == "a.txt: cannot tell which field holds the text: story, text. Choose one or more: --field NAME"
+    assert told == "a.txt: cannot tell which column holds the text (story, text). Choose one or more: --field NAME"
 
 
 def test_a_key_that_stands_twice_loses_nothing() -> None:
     text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}'
-    for read, content in ((JSON_LINES.read, f"{text}\n"), (read_json, f"[{text}]")):
+    for read, content in ((JSON_LINES.read, f"{text}\n"), (JSON.read, f"[{text}]")):
         assert documents_of(read, content) == [["一", "二", "三", "四"]]
 
 
@@ -77,7 +76,7 @@ def test_names_alone_decide_without_chinese_text() -> None:
     ("read", "text"),
     [
         (JSON_LINES.read, json_lines([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
-        (read_json, json.dumps([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
+        (JSON.read, json.dumps([{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}])),
         (CSV.read, f"id,text\n1,{LONG}\n甲乙丙丁戊\n2,{LONG}\n"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_page_is_parsed_in_pieces_however_deep_it_is(monkeypatch: pytest.Monke
 def test_a_page_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_FILE", 101)
     told = message_of(CorpusError, lambda: documents_of(read_html, "<p>" + "天" * 99))
-    assert told.startswith("a.txt: more than 101 characters, too many to read as HTML. Split the file, or read it as ")
+    assert told.startswith("a.txt: too many characters for its format (HTML, 101). ")
     assert told.endswith(" plain text: --input-format text")
 
 

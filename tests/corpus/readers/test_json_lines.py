@@ -7,8 +7,8 @@ import pytest
 from corpus.readers.reading import documents_of
 from messages import message_of
 
-from elmo_zh.corpus.readers.record_texts import JSON_LINES, WITHOUT_FIELD
-from elmo_zh.corpus.readers.records import NOT_JSON
+from elmo_zh.corpus.readers.row_texts import JSON_LINES, WITHOUT_FIELD
+from elmo_zh.corpus.readers.rows import NOT_JSON
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 

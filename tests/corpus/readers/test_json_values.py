@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus.readers import json_values as module
-from elmo_zh.corpus.readers.json_values import mark_surrogates, read_json, restore_surrogates
+from elmo_zh.corpus.readers import json_stream as module
+from elmo_zh.corpus.readers.json_stream import mark_surrogates, restore_surrogates
+from elmo_zh.corpus.readers.row_texts import JSON
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
@@ -29,32 +30,32 @@ from elmo_zh.errors import CorpusError
 )  # fmt: skip
 def test_shapes(value: object, field: str, expected: list[list[str]]) -> None:
     for indent in (None, 2):
-        assert documents_of(read_json, json.dumps(value, indent=indent), field=field) == expected
+        assert documents_of(JSON.read, json.dumps(value, indent=indent), field=field) == expected
 
 
 @pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
 def test_files_that_are_no_json_or_cut_off(text: str) -> None:
-    assert message_of(CorpusError, lambda: documents_of(read_json, text)).startswith("a.txt: ")
+    assert message_of(CorpusError, lambda: documents_of(JSON.read, text)).startswith("a.txt: ")
 
 
 def test_a_field_that_is_not_there() -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json, '[{"a": {"b": "x"}}]', field="text"))
+    told = message_of(CorpusError, lambda: documents_of(JSON.read, '[{"a": {"b": "x"}}]', field="text"))
     assert told == "a.txt: no record has text in the field text. Choose fields that have text, such as a.b."
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = message_of(CorpusError, lambda: documents_of(read_json, "[" * 100_000))
+    told = message_of(CorpusError, lambda: documents_of(JSON.read, "[" * 100_000))
     assert told.startswith("a.txt contains JSON nested more than 1000 levels deep")
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
     text = f'["{"天" * 2**18}"]'
-    assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(read_json, text))
+    assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
 
 
 def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """Far more bytes than one value may have pass through when no single value has so many."""
     monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
     count = 2**17
-    assert sum(1 for _ in documents_of(read_json, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+    assert sum(1 for _ in documents_of(JSON.read, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
 
 
 def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:

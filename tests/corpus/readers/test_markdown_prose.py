@@ -59,7 +59,7 @@ def test_a_file_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "LONGEST_FILE", 101)
     assert documents_of(read_markdown, "天" * 101) == [["天" * 101]]
     told = message_of(CorpusError, lambda: documents_of(read_markdown, "天" * 102))
-    assert told.endswith("too many to read as Markdown. Split the file, or read it as plain text: --input-format text")
+    assert told.startswith("a.txt: too many characters for its format (Markdown, 101). ")
 
 
 @pytest.mark.parametrize("sign", ["[", "*a ", "> ", "- ", "![", "`"])

@@ -8,8 +8,8 @@ from corpus.readers.reading import documents_of, text_of
 from messages import message_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.readers import records as module
-from elmo_zh.corpus.readers.record_texts import CSV, SHORT_ROWS, TSV
+from elmo_zh.corpus.readers import rows as module
+from elmo_zh.corpus.readers.row_texts import CSV, SHORT_ROWS, TSV
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 

@@ -1,0 +1,255 @@
+"""Read the text in the rows of CSV, TSV, JSON and JSON lines; a field is named by its path of keys, joined by dots."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.cleaning.markup import without_variants
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.readers.columns import known_field, num_han_of, text_column
+from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
+from elmo_zh.corpus.readers.json_stream import iter_items, iter_texts, starts_as_json
+from elmo_zh.corpus.readers.rows import (
+    Cells,
+    Objects,
+    Row,
+    Table,
+    as_values,
+    iter_rows,
+    open_rows,
+    other_columns,
+    starts_as_json_lines,
+    values_with_paths,
+)
+from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.errors import CorpusError
+from elmo_zh.language import N_, _
+from elmo_zh.text.han import count_han
+
+# Reasons in a tally.
+SHORT_ROWS = "rows without the text column"
+WITHOUT_FIELD = "records without the text field"
+# How many names a message shows at most.
+_NOTED_FIELDS, _LISTED_PATHS = 5, 8
+_SAMPLE_ROWS, _SAMPLE_RECORDS, _SAMPLE_TEXTS = 200, 50, 2000
+# The fields of wikiextractor --json, whose texts have the language variants of the Chinese Wikipedia.
+_WIKI_FIELDS = {"id", "url", "title", "text"}
+
+
+def num_without_field(tally: Tally) -> int:
+    """Return the number of records and rows that lacked the field or column."""
+    return tally.dropped_items[SHORT_ROWS] + tally.dropped_items[WITHOUT_FIELD]
+
+
+def other_fields_note(others: Counter[str]) -> str:
+    """Return a message that names the fields and columns that contain Chinese text but were not read."""
+    names = ", ".join(name for name, _count in others.most_common(_NOTED_FIELDS))
+    if len(others) > _NOTED_FIELDS:
+        names = _("{names} and {count:,} more").format(names=names, count=len(others) - _NOTED_FIELDS)
+    return _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME").format(
+        names=names
+    )
+
+
+def parse_fields(field: str) -> tuple[str, ...]:
+    """Parse a list of names such as "title, body.text"."""
+    return tuple(name.strip() for name in field.split(",") if name.strip())
+
+
+def listed(paths: Iterable[str]) -> str:
+    """List the first paths for a message, leaving out the empty path of a bare text."""
+    names = sorted(filter(None, set(paths)))
+    return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "")
+
+
+def shown_row(row: Sequence[str]) -> str:
+    """Return the first cells of a row on one line."""
+    cells = ", ".join(" ".join(cell.split())[:20] or "-" for cell in row[:8])
+    return f"{cells}, ..." if len(row) > 8 else cells
+
+
+class _Opened(NamedTuple):
+    """The rows of a file, the paths of their text, and what to do with a row or a file without text."""
+
+    rows: Iterator[Row]
+    paths: Sequence[str]
+    reason: str  # under which rows without text are counted
+    no_text: CorpusError | None = None
+    is_wiki: bool = False  # whether texts have language variants
+
+    def iter_texts(self, tally: Tally) -> Iterator[tuple[list[str], Row]]:
+        """Yield the texts of each row, and the row; rows without text are counted but still yielded."""
+        has_text = False
+        for row in self.rows:
+            texts = texts_at(row.values, self.paths)
+            if not texts:
+                tally.drop(self.reason, sum(len(value) for _path, value in _strings(row.values)))
+            has_text = has_text or bool(texts)
+            yield [without_variants(text) for text in texts] if self.is_wiki else texts, row
+        if not has_text and self.no_text is not None:
+            raise self.no_text
+
+
+def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
+    """Return a row's texts at the given paths, path by path."""
+    if len(paths) == 1 and "." not in paths[0]:
+        # A fast path for the common case: one key whose value is a text.
+        values = {paths[0]: values.get(paths[0])}
+        if isinstance(value := values[paths[0]], str):
+            return [value]
+    found = [(path, text) for path, text in _strings(values) if path in paths]
+    return [text for wanted in paths for path, text in found if path == wanted]
+
+
+def _strings(values: Any) -> Iterator[tuple[str, str]]:
+    return ((path, value) for path, value in values_with_paths(values) if isinstance(value, str))
+
+
+def _joined_line(texts: Sequence[str]) -> str:
+    """Return the texts of a record as one line; each line end becomes a space, so that positions stay valid."""
+    return " ".join(texts).replace("\n", " ").replace("\r", " ")
+
+
+def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the texts of each row as a document."""
+    return _documents(_open(kind, text, config, tally, None if config.bad_bytes == "strict" else tally), tally)
+
+
+def _documents(opened: _Opened, tally: Tally) -> Documents:
+    for texts, _row in opened.iter_texts(tally):
+        if texts:
+            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
+
+
+def _read_records(
+    kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Iterator[Record]:
+    opened = _open(kind, text, config, tally, None)
+    for texts, row in opened.iter_texts(tally):
+        yield Record(_joined_line(texts), other_columns(values_with_paths(row.values), opened.paths))
+
+
+def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
+    """Yield the documents in a byte range of JSON lines; `field` names the fields detected in the whole file."""
+    rows = iter_rows(text, "jsonl", bad=None if config.bad_bytes == "strict" else tally)
+    return _documents(_Opened(rows, list(parse_fields(field)) or [""], WITHOUT_FIELD), tally)
+
+
+def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
+    if kind == "json":
+        return _open_json(text, config, tally)
+    rows = open_rows(text, kind, _SAMPLE_ROWS if kind in ("csv", "tsv") else _SAMPLE_RECORDS, bad=bad)
+    return _open_table(rows, config, tally) if isinstance(rows, Table) else _open_objects(text, rows, config, tally)
+
+
+def _open_table(table: Table, config: TextConfig, tally: Tally) -> _Opened:
+    sample = table.sample
+    if not sample:
+        return _Opened(iter(()), [], SHORT_ROWS)
+    columns, has_header = _columns(table.name, config, sample)
+    tally.read_field = _described(columns, sample[0], has_header=has_header)
+    if not config.field:
+        others = [place for place in range(table.width) if place not in columns]
+        tally.other_fields.update(
+            _described([place], sample[0], has_header=has_header, is_read=False)
+            for place in others
+            if num_han_of(sample[has_header:], place)
+        )
+    names = table.names(has_header=has_header)
+    return _Opened(table.rows(has_header=has_header), [names[column] for column in columns], SHORT_ROWS)
+
+
+def _described(columns: Sequence[int], first: Cells, *, has_header: bool, is_read: bool = True) -> str:
+    numbers = ", ".join(str(column + 1) for column in columns)
+    names = ", ".join(first[column] for column in columns if column < len(first)) if has_header else ""
+    if names:
+        return f"column {numbers} ({names})"
+    return f"column {numbers}, no header" if is_read else f"column {numbers}"
+
+
+def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[list[int], bool]:
+    """Return the columns that the user named, else the one that is clearly the text, and whether there is a header."""
+    names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
+    if not names:
+        column, has_header = text_column(sample)
+        if column is None:
+            raise _unclear(name, shown_row(sample[0]))
+        return [column], has_header
+    if all(field in header for field in names):
+        return [header.index(field) for field in names], True
+    if all(field.isdecimal() and 1 <= int(field) <= len(header) for field in names):
+        return [int(field) - 1 for field in names], False
+    raise CorpusError(
+        _(
+            "{name} has no column {column}. Its first row is: {row}. Pass one of these names to --field or, if the"
+            " table has no header, a column number, counting from 1."
+        ).format(name=name, column=next(each for each in names if each not in header), row=shown_row(sample[0]))
+    )
+
+
+def _open_objects(text: DecodedText, rows: Objects, config: TextConfig, tally: Tally) -> _Opened:
+    first = rows.first
+    if not first:
+        raise UnsuitableError(
+            text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
+        )
+    texts = [pair for row in first for pair in _strings(row.values)]
+    paths, no_text = _choose_fields(text.name, config, texts, tally)
+    is_wiki = all(row.values.keys() >= _WIKI_FIELDS for row in first)
+    return _Opened(rows.rows(has_header=True), paths, WITHOUT_FIELD, no_text, is_wiki)
+
+
+def _open_json(text: DecodedText, config: TextConfig, tally: Tally) -> _Opened:
+    paths, no_text = _choose_fields(text.name, config, list(islice(iter_texts(text), _SAMPLE_TEXTS)), tally)
+    items = enumerate(iter_items(text, paths), start=1)
+    return _Opened((Row(number, as_values(item)) for number, item in items), paths, WITHOUT_FIELD, no_text)
+
+
+def _choose_fields(
+    name: str, config: TextConfig, texts: Sequence[tuple[str, str]], tally: Tally
+) -> tuple[list[str], CorpusError]:
+    """Return the fields that the user named, or the one that clearly holds the text, and the error without text."""
+    paths = list(parse_fields(config.field))
+    no_text: CorpusError
+    if paths:
+        no_text = CorpusError(
+            _("{name}: no record has text in the field {field}. Choose fields that have text, such as {names}.").format(
+                name=name, field=config.field, names=listed(path for path, _text in texts)
+            )
+        )
+    else:
+        num_han: dict[str, int] = {}
+        for path, part in texts:
+            num_han[path] = num_han.get(path, 0) + count_han([part])
+        no_text = _unclear(name, listed(num_han))
+        field = "" if num_han.keys() == {""} else known_field(num_han)
+        if field is None:
+            raise no_text
+        paths = [field]
+        tally.other_fields.update(path for path, count in num_han.items() if count and path not in ("", field))
+    tally.read_field = listed(paths)
+    return paths, no_text
+
+
+def _unclear(name: str, shown: str) -> UnsuitableError:
+    return UnsuitableError(
+        name,
+        N_("cannot tell which column holds the text"),
+        _("Choose one or more: --field NAME"),
+        shown,
+    )
+
+
+def _format(kind: str, **others: Any) -> CorpusFormat:
+    return CorpusFormat(read=partial(_read, kind), read_records=partial(_read_records, kind), **others)
+
+
+CSV = _format("csv", title="CSV", suffixes=(".csv",))
+TSV = _format("tsv", title="TSV", suffixes=(".tsv",))
+JSON = _format("json", title="JSON", suffixes=(".json",), starts=starts_as_json)
+JSON_LINES = _format("jsonl", title="JSON lines", suffixes=(".jsonl", ".ndjson"), starts=starts_as_json_lines)
