@@ -162,4 +162,6 @@ def test_a_directory_that_leads_nowhere(tmp_path: Path) -> None:
     path.write_bytes(whole[: directory + 42] + b"\xff\xff\xff\xff" + whole[directory + 46 :])
     assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged or truncated (")
     path.write_bytes(whole[:30] + b"\xff" + whole[31:])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: 二.txt is damaged or truncated ('utf-8' codec")
+    assert message_of(CorpusError, lambda: read(path)).startswith(
+        f"{path}: 二.txt is damaged or truncated ('utf-8' codec"
+    )

@@ -165,7 +165,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label"),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has neither text nor a number in label"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has neither"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.json", '[{"text": "好", "label": 1}, 3]', "record 2 is not an object"),
