@@ -30,7 +30,7 @@ Cells = list[str]
 class Row(NamedTuple):
     """A row of a table, or a record of JSON: its number in the file, from 1, and its values by column.
 
-    The values of a table are strings; those of JSON may nest, and a record that is no object has its value under "".
+    The values of a table are strings. JSON values may nest, and a record that is no object has its value under "".
     """
 
     number: int
