@@ -3,53 +3,25 @@
 The text depends on the code and the catalogue of messages alone, not on the terminal or the machine.
 """
 
+import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from elmo_zh.cli import cli
 from elmo_zh.cli.translated_help import speak
-from elmo_zh.config import AUTOMATIC, Config, render_config
-from elmo_zh.language import chosen_language, translate
+from elmo_zh.config import SECTIONS, Config, plain, render_config
+from elmo_zh.language import _, chosen_language
 
 WIDTH = 100
-# Values that no range holds, by the type of the default, to have the allowed ones named.
-_OUTSIDE: Mapping[type, tuple[Any, ...]] = {int: (-(10**9), 10**18), float: (-1e9, 1e18), str: ("no such value",)}
-_TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text", tuple: "list of pairs"}
-_ALLOWED = (
-    (r"is not one of (.+)\. To use .+", r"\1, or the name of a plug-in ([adding.md](adding.md))"),
-    (r"is not one of (.+)", r"\1"),
-    (r"must be (at least \S+)", r"\1"),
-    (r"must be between (\S+) and (\S+)", r"\1 to \2"),
-    (r"must be (above \S+)", r"\1"),
-)
-# What the tables of the page on settings say, in Chinese.
-_IN_CHINESE = (
-    (r"0, or (\d.+)", r"0，或 \1"),
-    (r"0, or (.+)", r"0，或\1"),
-    (r"-1, or (.+)", r"-1，或\1"),
-    (r"at least (.+)", r"不小于 \1"),
-    (r"above (.+)", r"大于 \1"),
-    (r"(\S+) to (\S+)", r"\1 至 \2"),
-    (
-        r"(.+), or the name of a plug-in \(\[adding.md\]\(adding.md\)\)",
-        r"\1，或插件的名称（[adding.md](../adding.md)，英文）",
-    ),
-    ("true or false", "true 或 false"),
-    ("whole number", "整数"),
-    ("number", "数"),
-    ("text", "文本"),
-    ("list of pairs", "成对的列表"),
-)
-_HEADER = {"en": "setting | type | default | allowed | meaning", "zh": "设置 | 类型 | 默认值 | 允许的值 | 含义"}
+_HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
+# Where the page on adding names is, from the page of each language.
+_ADDING = {"en": "[adding.md](adding.md)", "zh": "[adding.md](../adding.md)"}
 
 _SETTINGS_INTRODUCTION = {
     "en": """\
@@ -64,7 +36,7 @@ given with `--config`. A run keeps its settings in `RUN/config.toml`. `.venv/bin
 them.
 
 A setting marked * cannot change a result, so changing it never makes a finished stage stale. "Text" means any text;
-an empty one is written `""`.
+an empty one is written `""`. `elmo-zh --print-schema` prints a JSON Schema, from which editors complete settings.
 """,
     "zh": """\
 # 设置
@@ -77,7 +49,8 @@ an empty one is written `""`.
 或用 `--config` 给出 TOML 文件。一次运行的设置保存在 `RUN/config.toml`。\
 `.venv/bin/elmo-zh COMMAND --print-config` 打印全部设置。
 
-带 * 的设置不影响结果，修改它不会使已完成的阶段失效。“文本”表示任意文本，空文本写作 `""`。
+带 * 的设置不影响结果，修改它不会使已完成的阶段失效。“文本”表示任意文本，空文本写作 `""`。\
+`elmo-zh --print-schema` 打印 JSON Schema，编辑器可以据此补全设置。
 """,
 }
 _COMMANDS_INTRODUCTION = {
@@ -128,71 +101,16 @@ stdout and everything else on stderr. `ELMO_ZH_LANG=zh`, or a Chinese `LANG`, gi
 def settings_page() -> str:
     """Return the page on settings."""
     language, defaults = chosen_language(), Config()
-    explained = dict(_explanations(render_config(defaults)))
     parts = [_SETTINGS_INTRODUCTION[language]]
-    for section in fields(defaults):
-        values = getattr(defaults, section.name)
-        about = (type(values).__doc__ or "").split("\n")[0]
-        parts += [f"\n## {section.name}\n\n{_cell(translate(about))}\n\n"]
-        parts += [f"| {_HEADER[language]} |\n", "|---|---|---|---|---|\n"]
-        for field in fields(values):
-            name = f"{section.name}.{field.name}"
-            default, meaning = explained[name]
-            mark = "" if field.metadata.get("affects_result", True) else " *"
-            kind = _said(_TYPES[type(getattr(values, field.name))])
-            allowed = _said(_allowed(defaults, section.name, field.name))
-            shown = default.replace("|", "\\|")
-            parts.append(f"| `{name}`{mark} | {kind} | `{shown}` | {_cell(allowed)} | {_cell(translate(meaning))} |\n")
+    for section, declared in SECTIONS.items():
+        about = (type(getattr(defaults, section)).__doc__ or "").split("\n")[0]
+        parts += [f"\n## {section}\n\n{_cell(_(about))}\n\n| {_HEADER[language]} |\n|---|---|---|---|\n"]
+        for key, value in declared.items():
+            default = json.dumps(plain(value.default), ensure_ascii=False).replace("|", "\\|")
+            allowed = _cell(value.allowed()).replace("docs/adding.md", _ADDING[language])
+            mark = " *" if value.is_free else ""
+            parts.append(f"| `{section}.{key}`{mark} | `{default}` | {allowed} | {_cell(value.explained())} |\n")
     return "".join(parts)
-
-
-def _said(cell: str) -> str:
-    """Return a type or a range in the language of the page."""
-    for pattern, text in _IN_CHINESE if chosen_language() == "zh" else ():
-        if match := re.fullmatch(pattern, cell):
-            return re.sub(r"\\(\d)", lambda group: _said(match[int(group[1])]), text)
-    return cell
-
-
-def _explanations(rendered: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield each setting's full name with its default and its meaning, from the settings as TOML."""
-    section = meaning = ""
-    for line in rendered.splitlines():
-        if line.startswith("# "):
-            meaning = line.removeprefix("# ")
-        elif line.startswith("["):
-            section = line.strip("[]")
-        elif line:
-            key, _, value = line.partition(" = ")
-            yield f"{section}.{key}", (value, meaning)
-
-
-def _allowed(defaults: Config, section: str, key: str) -> str:
-    """Return the values that the checks of the settings allow, as they name them when given a wrong one."""
-    values = getattr(defaults, section)
-    kind = type(getattr(values, key))
-    ranges = []
-    for value in _OUTSIDE.get(kind, ()):
-        problems = "\n".join(_problems(defaults, section, key, value))
-        for pattern, text in _ALLOWED:
-            if match := re.search(pattern, problems):
-                ranges.append(match.expand(text))
-                break
-    ranges = list(dict.fromkeys(ranges))
-    if ranges and kind is int and not ranges[0].startswith(("at least 0", "0 to")):
-        is_zero_special = not list(_problems(defaults, section, key, 0))
-        return f"0, or {ranges[0]}" if is_zero_special else ranges[0]
-    if ranges and kind is float and "at least" not in ranges[0]:
-        is_automatic_allowed = not list(_problems(defaults, section, key, AUTOMATIC))
-        return f"-1, or {ranges[0]}" if is_automatic_allowed else ranges[0]
-    return ranges[0] if ranges else ""
-
-
-def _problems(defaults: Config, section: str, key: str, value: Any) -> Iterator[str]:
-    changed = replace(getattr(defaults, section), **{key: value})
-    for problem in replace(defaults, **{section: changed}).problems():
-        if problem.startswith(f"{section}.{key} = "):
-            yield problem.replace("\n", " ")
 
 
 def _cell(text: str) -> str:

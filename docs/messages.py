@@ -1,7 +1,7 @@
 """Bring the catalogue of Chinese messages up to date with the code: `make messages`.
 
-The catalogue is `elmo_zh/locale/zh/LC_MESSAGES/messages.po`. Babel collects what `_`, `N_`, `ngettext` and `counted`
-hold, and what click says; the help of commands and settings is read from the commands. A message whose English has
+The catalogue is `elmo_zh/locale/zh/LC_MESSAGES/messages.po`. Babel collects what `_`, `N_`, `ngettext`, `counted`
+and `declare` hold, and what click says; the help of commands is read from the commands. A message whose English has
 changed keeps its Chinese, marked `fuzzy`: the program uses it, this script lists it with the untranslated ones, and a
 test fails until somebody has looked at it and removed the mark.
 """
@@ -21,36 +21,26 @@ from babel.messages.pofile import read_po, write_po
 
 from elmo_zh.cli import cli
 from elmo_zh.cli.translated_help import translate_help
-from elmo_zh.config import Config, render_config
+from elmo_zh.config import SECTIONS, Config
 from elmo_zh.language import DOMAIN, LOCALES
 
 PO = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.po"
-KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3)}
+KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3), "declare": (2,)}
 # So that the file changes only with its messages.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def all_commands(command: click.Command) -> Iterator[click.Command]:
-    """Yield a command and its subcommands."""
-    yield command
-    for each in command.commands.values() if isinstance(command, click.Group) else ():
-        yield from all_commands(each)
-
-
 def texts_of_help() -> Iterator[str]:
-    """Yield what the help of commands and settings says, in the pieces in which it is translated."""
+    """Yield what the help of commands says, in the pieces in which it is translated."""
     found: list[str] = []
 
     def note(text: str) -> str:
         found.append(text)
         return text
 
-    for command in all_commands(cli):
-        for option in command.params:
-            option.get_help_record(click.Context(command))  # options read their help when it is shown
     translate_help(cli, note)
-    settings = (line.removeprefix("# ") for line in render_config(Config()).splitlines() if line.startswith("# "))
-    yield from filter(None, [*found, *settings])
+    found += [(type(getattr(Config(), section)).__doc__ or "").split("\n")[0] for section in SECTIONS]
+    yield from filter(None, found)
 
 
 def messages_of_code() -> Catalog:

@@ -8,17 +8,19 @@ Without these checks a string would pass as a list of its characters, and None, 
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from elmo_zh.config.declare import Value, values_of
 from elmo_zh.config.layers import NAMES as LAYER_NAMES
 from elmo_zh.config.layers import Layers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 # For each sentence, its spans of characters as (start, end).
@@ -49,7 +51,7 @@ def one_of(known: Iterable[object]) -> str:
 
 def is_missing(value: object) -> bool:
     """Return whether a value stands for missing data: None, NaN, or the pandas equivalent."""
-    if isinstance(value, float | np.floating):
+    if isinstance(value, numbers.Real):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
@@ -76,6 +78,21 @@ def check_whole_number(
         return int(value)
     expected = f"a whole number, {least} or greater" if most is None else f"a whole number from {least} to {most}"
     raise refusal(kinds[is_whole_number(value)], call, name, value, expected)
+
+
+def check_values(group: Any, call: str, names: Collection[str] = ()) -> None:
+    """Raise ValueError for a value of a dataclass, or one of those named, that its declaration does not allow."""
+    for name, value in values_of(type(group)).items():
+        if not names or name in names:
+            check_value(value, getattr(group, name), call)
+
+
+def check_value(declared: Value, value: object, call: str, kind: type[Exception] = ValueError) -> Any:
+    """Return an argument in its declared type; raise `kind` if its declaration does not allow it."""
+    try:
+        return declared.convert(value)
+    except ValueError:
+        raise refusal(kind, call, declared.name, value, declared.allowed(str)) from None
 
 
 def check_choice(
@@ -158,7 +175,7 @@ def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of t
     """Return one sentence's tokens as a list or tuple; raise TypeError unless they are an iterable of strings."""
     if not isinstance(tokens, list | tuple):
         found = check_list(tokens, call, name, expected)
-        tokens = tokens.tolist() if isinstance(tokens, np.ndarray) else list(found)
+        tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(found)
     try:
         # The fastest way to find out whether all are strings.
         "".join(tokens)
@@ -188,7 +205,7 @@ def check_spans(spans: Any, call: str, name: str) -> None:
 
 
 def _is_sequence(value: object) -> bool:
-    return isinstance(value, Sequence | np.ndarray)
+    return isinstance(value, Sequence) or bool(getattr(value, "ndim", 0))
 
 
 def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
@@ -230,8 +247,10 @@ def check_place(tokens: object, position: Any, call: str) -> Place:
     return checked, int(position)
 
 
-def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> NDArray[np.float32]:
+def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> "NDArray[np.float32]":
     """Return `given` as float32; raise TypeError or ValueError unless it is finite and has this shape (None: any)."""
+    import numpy as np
+
     array = np.asarray(given)
     if array.dtype.kind not in "fiub":
         raise refusal(TypeError, call, name, given, "numbers")

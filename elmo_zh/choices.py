@@ -6,10 +6,11 @@ imported on first use, so that `elmo-zh --help` stays fast.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import ConfigError
+from elmo_zh.language import N_, _
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -25,10 +26,19 @@ class Registry:
         group: Entry point group through which other packages add names; empty if they cannot.
         built_in: Maps a name to "package.module" or "package.module:object".
         also: Names that can be chosen but have no code of their own, such as "auto".
+        notes: What help says of a name, in English, where the name alone does not say enough.
     """
 
-    def __init__(self, kind: str, group: str, built_in: Mapping[str, str], also: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        built_in: Mapping[str, str],
+        also: tuple[str, ...] = (),
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
         self.kind, self.group, self.built_in, self.also = kind, group, dict(built_in), also
+        self.notes = notes or {}
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.also, *self.names())
@@ -39,6 +49,11 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """Return the names that have code: the built-in ones, then those from installed plug-ins."""
         return (*self.built_in, *sorted(self._plug_ins()))
+
+    def described(self, say: Callable[[str], str] = _) -> str:
+        """Return all names, with their notes, as one phrase in the user's language, or as `say` puts it."""
+        names = [f"{name} ({say(self.notes[name])})" if name in self.notes else name for name in self]
+        return ", ".join([*names, *([say(N_("or the name of a plug-in"))] if self.group else [])])
 
     def package_of(self, name: str) -> tuple[str, str] | None:
         """Return the name and version of the package that adds a name, or None for a built-in or unknown one."""
@@ -97,6 +112,7 @@ SEGMENTERS = Registry(
         "whitespace": "elmo_zh.text.segmenters.registry:WHITESPACE",
         "character": "elmo_zh.text.segmenters.registry:CHARACTER",
     },
+    notes={"rjieba": N_("faster; needs an extra")},
 )
 # Each is an elmo_zh.corpus.readers.formats.CorpusFormat.
 CORPUS_FORMATS = Registry(
@@ -114,6 +130,7 @@ CORPUS_FORMATS = Registry(
         "markdown": "elmo_zh.corpus.readers.markdown_prose:FORMAT",
     },
     also=("auto",),
+    notes={"auto": N_("detected")},
 )
 # Each is a module with SUFFIX and write (elmo_zh.embed.formats.Writer).
 OUTPUT_FORMATS = Registry(
@@ -125,12 +142,17 @@ OUTPUT_FORMATS = Registry(
         "parquet": "elmo_zh.embed.formats.parquet",
         "word2vec": "elmo_zh.embed.formats.word2vec",
     },
+    notes={"npy": N_("a folder of arrays"), "word2vec": N_("text, a mean vector per word")},
 )
 # Layouts of HDF5 files; their writers share one interface.
 HDF5_LAYOUTS = Registry(
     "HDF5 layout",
     "",
     {"lines": "elmo_zh.embed.formats.hdf5_lines", "packed": "elmo_zh.embed.formats.hdf5_packed"},
+    notes={
+        "lines": N_("one dataset per line"),
+        "packed": N_("one dataset for all lines, with a table of offsets"),
+    },
 )
 
 # Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.

@@ -85,9 +85,9 @@ make(segmented=True, split_sentences=True) => ValueError: build: segmented text 
 ElmoVectorizer(model).fit("我吃") => ValueError: fit: X is '我吃'; expected a list of strings
 ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum'; expected mean, max or first-
 
-fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected single or merged
-fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number, 1 or greater
-fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm or linear
+fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected single, merged
+fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number, at least 1
+fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm, linear
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
 fit(ElmoClassifier, [1]) => ValueError: fit: 2 texts and 1 labels
 fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags

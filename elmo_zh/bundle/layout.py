@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.choices import BUNDLE_LAYOUTS, WEIGHT_DTYPES
-from elmo_zh.config.fields import option
+from elmo_zh.config.declare import declare
 from elmo_zh.errors import OutputError
 from elmo_zh.run.files import require_no_input
 
@@ -29,10 +29,16 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
 class BundleForm:
     """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
 
-    layout: str = option("bundle", choices=BUNDLE_LAYOUTS)
-    """Files to write: a bundle for elmo-zh, the files that simple_elmo reads, or the weights as safetensors."""
-    dtype: str = option("float32", choices=WEIGHT_DTYPES)
-    """Data type of the weights. float16 at least halves the files' size, and all supported programs can read it."""
+    layout: str = declare(
+        "bundle",
+        "Files to write: a bundle for elmo-zh, the files that simple_elmo reads, or the weights as safetensors.",
+        choices=BUNDLE_LAYOUTS,
+    )
+    dtype: str = declare(
+        "float32",
+        "Data type of the weights. float16 at least halves the files' size, and all supported programs can read it.",
+        choices=WEIGHT_DTYPES,
+    )
     with_word2vec: bool = True
 
 

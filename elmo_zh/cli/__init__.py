@@ -3,6 +3,7 @@
 import atexit
 import gc
 import io
+import json
 import os
 import re
 import signal
@@ -97,8 +98,24 @@ class SectionedHelp(SettingsGroup):
                 formatter.write_dl(rows)
 
 
+def _print_schema(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        from elmo_zh.config.json_schema import settings_schema
+
+        click.echo(json.dumps(settings_schema(), ensure_ascii=False, indent=2))
+        context.exit()
+
+
 @click.group(cls=SectionedHelp, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="elmo-zh")
+@click.option(
+    "--print-schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of the settings, for editors of TOML files, and exit.",
+)
 def cli() -> None:
     """Train ELMo models on Chinese text and embed text with them.
 

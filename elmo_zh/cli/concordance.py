@@ -73,7 +73,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     from elmo_zh.text.preparation import TextPreparation
     from elmo_zh.text.script import fold_script
 
-    config = common.resolve()
+    config = common.config
     path = choice.index or (None if files else own_index_path())
     if (path is None) != bool(files):
         raise click.UsageError(_("Give either files to read or --index INDEX."))

@@ -8,10 +8,10 @@ import click
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleForm
-from elmo_zh.cli.options import Common, common_options, output_option, takes
+from elmo_zh.cli.options import Common, common_options, output_option, reads, takes
 from elmo_zh.cli.stages import embed_with
 from elmo_zh.config import config_names
-from elmo_zh.config.fields import option
+from elmo_zh.config.declare import declare
 from elmo_zh.errors import BundleError, OptionError
 
 if TYPE_CHECKING:
@@ -25,20 +25,37 @@ _FILE = {"dir_okay": False}
 class Conversion:
     """The model files to convert, and what to do with them."""
 
-    options: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the model's options. Default: the file found in SOURCE."""
-    weights: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the model's weights. Default: the file found in SOURCE."""
-    vocab: Path | None = option(None, path=_FILE, metavar="FILE")
-    """File with the vocabulary, one word per line. Default: the file found in SOURCE."""
-    token_embeddings: Path | None = option(None, names=("--embedding",), path=_FILE, metavar="FILE")
-    """HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE."""
-    warm_on: Path | None = option(None, path=_FILE, metavar="TEXT")
-    """Text from which to compute a warm state: the mean state after the last words of its sentences."""
-    segmented: bool = option(False)
-    """The --warm-on text has one sentence per line, with tokens separated by single spaces."""
-    straight_marks: bool = option(False)
-    """Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."""
+    options: Path | None = declare(
+        None, "File with the model's options. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
+    )
+    weights: Path | None = declare(
+        None, "File with the model's weights. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
+    )
+    vocab: Path | None = declare(
+        None,
+        "File with the vocabulary, one word per line. Default: the file found in SOURCE.",
+        path=_FILE,
+        metavar="FILE",
+    )
+    token_embeddings: Path | None = declare(
+        None,
+        "HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE.",
+        names=("--embedding",),
+        path=_FILE,
+        metavar="FILE",
+    )
+    warm_on: Path | None = declare(
+        None,
+        "Text from which to compute a warm state: the mean state after the last words of its sentences.",
+        path=_FILE,
+        metavar="TEXT",
+    )
+    segmented: bool = declare(
+        False, "The --warm-on text has one sentence per line, with tokens separated by single spaces."
+    )
+    straight_marks: bool = declare(
+        False, "Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."
+    )
 
 
 @click.command()
@@ -47,6 +64,7 @@ class Conversion:
 @takes(Conversion, "chosen")
 @takes(BundleForm, "form")
 @common_options
+@reads("text")
 def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
     """Convert another program's model to a bundle.
 
@@ -65,7 +83,6 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
       elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
-    common.resolve()
     if chosen.segmented and chosen.warm_on is None:
         raise click.UsageError("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT.")
     if chosen.warm_on is not None and form.layout != "bundle":
@@ -112,7 +129,7 @@ def _known_text(common: Common) -> "KnownText":
     """Return the text settings that the user gave for the model; without any, they are unknown."""
     from elmo_zh.convert.published import KnownText
 
-    config = common.resolve().text
+    config = common.config.text
     given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not given:
         return KnownText()
@@ -122,7 +139,7 @@ def _known_text(common: Common) -> "KnownText":
             f"Settings given without text.segmenter: {', '.join(sorted(given))}. Add --set text.segmenter=NAME, or"
             " leave out these settings."
         )
-    dictionary = Path(config.user_dictionary) if config.user_dictionary else None
+    dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(
             f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."

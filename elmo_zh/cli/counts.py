@@ -17,7 +17,15 @@ from elmo_zh.cli.concordance import (
     require_matches,
     wrote,
 )
-from elmo_zh.cli.options import Common, common_options, input_argument, input_options, shared_options, takes
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    input_argument,
+    input_options,
+    reads,
+    shared_options,
+    takes,
+)
 from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _, translate
@@ -193,7 +201,6 @@ def keywords(
     from elmo_zh.concordance.counts import compare_words
     from elmo_zh.concordance.query import wanted_lines
 
-    common.resolve()
     if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
         raise click.UsageError(
             _(
@@ -226,6 +233,7 @@ def keywords(
 @input_options
 @shared_options("user_dictionary")
 @common_options
+@reads("text")
 def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:
     """Find candidates for words that the segmenter does not know.
 
@@ -242,7 +250,7 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
     """
     from elmo_zh.concordance.new_words import find_new_words, iter_runs, word_finder
 
-    config = common.resolve()
+    config = common.config
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         is_known = word_finder(config.text, common.user_dictionary)
         with common.opened_texts(files) as texts:

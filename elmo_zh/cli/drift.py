@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.bundle.find_bundle import shown_model
-from elmo_zh.cli.model_options import IndexPath, resolve_for_model
+from elmo_zh.cli.model_options import IndexPath
 from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.cli.senses import require_picture
 from elmo_zh.contexts import DriftOptions
@@ -44,7 +44,6 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
       elmo-zh drift novels.index press.index --output drift.tsv
       elmo-zh drift news.index --periods year --picture drift.png
     """
-    resolve_for_model(common)
     if options.periods is not None and len(indexes) > 1:
         raise click.UsageError("--periods divides a single index. Leave out --periods, or give one INDEX.")
     require_picture(options.picture)

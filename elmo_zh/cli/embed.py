@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, resolve_for_model
+from elmo_zh.cli.model_options import load_embedder, refuse_splitting
 from elmo_zh.cli.options import (
     Common,
     common_options,
     engine_options,
     input_argument,
     input_options,
+    reads,
     setting_option,
     setting_options,
     shared_options,
     takes,
 )
 from elmo_zh.config import EmbedConfig
-from elmo_zh.config.fields import option
+from elmo_zh.config.declare import declare
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -33,17 +34,29 @@ if TYPE_CHECKING:
 class EmbedOptions:
     """The options of `embed` that are not settings in section embed."""
 
-    output: Path | None = option(None, metavar="FILE")
-    """File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input,
-    a file named embeddings, with that suffix, in the current folder."""
-    split_sentences: bool = option(False)
-    """Split lines into sentences as in training; the output says which line each sentence comes from."""
-    mix_weights: Path | None = option(None, path={"dir_okay": False}, metavar="FILE")
-    """JSON file with the learned weights for --layers mix: {"scalar_parameters": [...], "gamma": ...}."""
-    sentence_index: bool = option(False)
-    """Add AllenNLP's dataset sentence_to_index to HDF5 output; this keeps all sentences in memory."""
-    by: str | None = option(None, choices=("line", "token"))
-    """Contents of a Parquet row: a line, or a token together with the text of its line. Default: line."""
+    output: Path | None = declare(
+        None,
+        "File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input, a"
+        " file named embeddings, with that suffix, in the current folder.",
+        metavar="FILE",
+    )
+    split_sentences: bool = declare(
+        False, "Split lines into sentences as in training; the output says which line each sentence comes from."
+    )
+    mix_weights: Path | None = declare(
+        None,
+        'JSON file with the learned weights for --layers mix: {"scalar_parameters": [...], "gamma": ...}.',
+        path={"dir_okay": False},
+        metavar="FILE",
+    )
+    sentence_index: bool = declare(
+        False, "Add AllenNLP's dataset sentence_to_index to HDF5 output; this keeps all sentences in memory."
+    )
+    by: str | None = declare(
+        None,
+        "Contents of a Parquet row: a line, or a token together with the text of its line. Default: line.",
+        choices=("line", "token"),
+    )
 
     def form(self, config: EmbedConfig) -> "OutputForm":
         """Return the form of the output, taken from the options and from section embed."""
@@ -85,6 +98,7 @@ class EmbedOptions:
 @shared_options("stateful", "device")
 @engine_options
 @common_options
+@reads("embed")
 def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> None:
     """Write the vectors of each line of a text file.
 
@@ -104,7 +118,8 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
       elmo-zh embed big.txt --engine dask --scheduler tcp://192.168.0.1:8786
       echo 今天天气很好 | elmo-zh embed -
     """
-    config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
+    refuse_splitting(common, options.split_sentences)
+    config = common.config
     if common.stateful and common.engine != "local":
         raise click.UsageError("--stateful processes the lines one after another, on one machine. Leave out --engine.")
     form = options.form(config.embed)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, load_embedder_of, resolve_for_model
-from elmo_zh.cli.options import DEFAULT, Common, common_options, model_help, output_option, shared_options, takes
+from elmo_zh.cli.model_options import load_embedder, load_embedder_of
+from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
 from elmo_zh.contexts import PageChoice
 from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
@@ -35,9 +35,14 @@ _PORT = 8337
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
 @takes(PageChoice, "choice")
-@shared_options("model", help=model_help(f"the model of INDEX or RUN, otherwise {DEFAULT}"))
+@shared_options(
+    "model",
+    help="Folder of the model, or the name of an installed model. Default: the model of INDEX or RUN, otherwise"
+    " $ELMO_ZH_MODEL, otherwise runs/latest/model, otherwise starter.",
+)
 @shared_options("device")
 @common_options
+@reads("embed")
 def explore(
     common: Common,
     /,
@@ -65,7 +70,6 @@ def explore(
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
-    resolve_for_model(common, also="embed")
     from elmo_zh.explore.page import check_packages
     from elmo_zh.explore.page_content import PageContent
     from elmo_zh.explore.server import LiveSentences

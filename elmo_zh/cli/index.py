@@ -12,7 +12,7 @@ from elmo_zh.cli.model_options import (
     index_or_own,
     load_embedder,
     load_embedder_of,
-    resolve_for_model,
+    refuse_splitting,
     warn_of_unknown,
 )
 from elmo_zh.cli.options import (
@@ -23,6 +23,7 @@ from elmo_zh.cli.options import (
     input_argument,
     input_options,
     output_option,
+    reads,
     setting_options,
     shared_options,
     takes,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @shared_options("device")
 @engine_options
 @common_options
+@reads("embed")
 def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
@@ -64,7 +66,8 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
       elmo-zh index news/ reviews.csv --output news.index --min-count 5 --max-per-word 200
       elmo-zh index news.txt --output few.index --words words.txt --layers 1,2
     """
-    config = resolve_for_model(common, also="embed", split_sentences=options.split_sentences)
+    refuse_splitting(common, options.split_sentences)
+    config = common.config
     from elmo_zh.contexts.build_index import IndexJob
     from elmo_zh.run.job import run_job
 
@@ -115,6 +118,7 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
 @index_model_option
 @shared_options("device")
 @common_options_of_readers
+@reads("embed")
 def neighbours(
     common: Common, /, word: str, sentence: str, index_path: Path | None, same_word: bool, layer: int | None, top: int
 ) -> None:
@@ -129,7 +133,6 @@ def neighbours(
       elmo-zh neighbours 苹果 --in 我昨天买了一斤苹果 --index my.index
       elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index my.index --same-word --layer 1
     """
-    resolve_for_model(common, also="embed")
     if not word.strip():
         raise click.UsageError("WORD is empty. Give a word from the sentence.")
     from elmo_zh.contexts.index import ContextIndex

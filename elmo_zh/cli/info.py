@@ -38,7 +38,6 @@ def info(common: Common, /, path: Path, check: bool) -> None:
       elmo-zh info runs/mine/model --json
       elmo-zh info my.index
     """
-    common.resolve()
     from elmo_zh.bundle.layout import BundleLayout
     from elmo_zh.info.describe import describe
 

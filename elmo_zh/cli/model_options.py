@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, find_same_bundle
-from elmo_zh.cli.options import Common, model_help, shared_options
-from elmo_zh.config import Config, config_names
+from elmo_zh.cli.options import Common, shared_options
 from elmo_zh.invocation import program
+from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 index_model_option = shared_options(
-    "model", help=model_help("the model that made the index, if that model still exists")
+    "model",
+    help="Folder of the model, or the name of an installed model. Default: the model that made the index, if that"
+    " model still exists.",
 )
 
 
@@ -39,44 +41,13 @@ index_option = click.option(
     help="Folder that the index command wrote. Default: the index that explore made for the model.",
 )
 
-# The settings for reading files that have an effect if a model is given; the model itself says how to segment.
-_SETTINGS_FOR_READING = {"text.format", "text.field", "text.encoding"}
-_REASONS = {
-    "text.bad_bytes": "it never skips lines; a line that cannot be decoded is an error",
-    "text": "the model determines how text is segmented",
-    "model": "the model comes with its own settings",
-}
 
-
-def resolve_for_model(common: Common, *, also: str = "", split_sentences: bool = False) -> Config:
-    """Return the settings of a command that reads texts with a model; raise UsageError for options without effect."""
-    config = common.resolve()
-    for name in sorted(config_names(None, common.assignments) - _SETTINGS_FOR_READING):
-        section = name.partition(".")[0]
-        if section != also:
-            if why := _REASONS.get(name, _REASONS.get(section)):
-                raise click.UsageError(
-                    f"--set {name} has no effect on {_command_name()}: {why}. Leave out this setting."
-                )
-            raise click.UsageError(f"--set {name} has no effect on {_command_name()}. Leave out this setting.")
+def refuse_splitting(common: Common, split_sentences: bool) -> None:
+    """Raise UsageError if segmented text is to be split into sentences."""
     if split_sentences and common.segmented:
-        raise click.UsageError("With --segmented, each line must already be one sentence. Leave out --split-sentences.")
-    names = config_names(None, [*common.assignments, *common.chosen_assignments])
-    for name, option, problem in (
-        ("text.format", "--input-format", "is always plain text"),
-        ("text.field", "--field", "is always plain text"),
-        ("text.user_dictionary", "--user-dictionary", "is already split into tokens"),
-    ):
-        if common.segmented and name in names:
-            raise click.UsageError(f"--segmented text {problem}. Leave out {option} or --segmented.")
-    return config
-
-
-def _command_name() -> str:
-    """Return the name of the running command, such as embed or task fit."""
-    context = click.get_current_context()
-    group = context.parent
-    return f"{group.info_name} {context.info_name}" if group and group.parent else str(context.info_name)
+        raise click.UsageError(
+            _("With --segmented, each line must already be one sentence. Leave out --split-sentences.")
+        )
 
 
 def model_path(given: Path | None) -> Path:
@@ -160,7 +131,7 @@ def load_embedder(
     keep_freed_memory()
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    config = common.resolve().embed
+    config = common.config.embed
     embedder = ElmoEmbedder(
         load_model(common, path or model_path(common.model), "vectors are"),
         common.device or "auto",

@@ -1,23 +1,23 @@
-"""Options that several commands share, and the values they turn into."""
+"""Options that several commands share, and the context that their values become."""
 
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from functools import wraps
+from dataclasses import MISSING, dataclass, field, replace
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import click
+from click.shell_completion import CompletionItem
 
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER
-from elmo_zh.choices import DEVICES, Registry
+from elmo_zh.choices import DEVICES
 from elmo_zh.cli.console import Console
-from elmo_zh.config import Config, describe_setting, load_config, render_config
-from elmo_zh.config.fields import field_docs, option
-from elmo_zh.language import _, translate
+from elmo_zh.config import Config, config_names, load_config, render_config, setting
+from elmo_zh.config.declare import Value, declare, values_of
+from elmo_zh.language import N_, _, translate
 from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
 
@@ -29,87 +29,94 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Parameters with paths that a command writes; all other paths are read.
 _OUTPUTS = ("output", "picture", "run_path")
-# The model that commands use by default.
-DEFAULT = f"$ELMO_ZH_MODEL, otherwise {DEFAULT_MODEL}, otherwise {STARTER}"
+# What commands read by having an option, besides the setting that the option itself sets.
+_READ_WITH = {
+    "common_engine": ("text.num_workers",),
+    "common_user_dictionary": ("text.user_dictionary",),
+}
+# What is of no use to text that is already split into tokens.
+_OF_RAW_TEXT = ("text.format", "text.field", "text.user_dictionary")
 
 
-def model_help(default: str) -> str:
-    """Return the help text of --model, which names the default."""
-    return f"Folder of the model, or the name of an installed model. Default: {default}."
-
-
-class RegisteredName(click.Choice[str]):
-    """A name in a registry, which is only read when a name is checked or shown, to keep start-up fast."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self.case_sensitive = True
-
-    @property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of built-in and installed choices."""
-        return tuple(self._registry)
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Common:
-    """The values of the options that commands share; each command has only the ones it needs."""
+    """The context of a command: the values of the options that commands share, each with those that it needs."""
 
-    config_path: Path | None = option(None, names=("--config",), metavar="FILE")
-    """TOML file of settings, or the name of a shipped file, such as small. Default: the run's own settings, otherwise
-    the built-in defaults."""
-    assignments: tuple[str, ...] = option((), names=("--set",), metavar="SECTION.KEY=VALUE")
-    """Change one setting, such as train.epochs=5; overrides --config and may be repeated."""
-    force: bool = option(False)
-    """Run even if nothing has changed, and overwrite the output."""
-    quiet: bool = option(False)
-    """Print only warnings and errors."""
-    as_json: bool = option(False, names=("--json",))
-    """Print the result as one JSON object on stdout."""
-    print_config: bool = option(False)
-    """Print the settings that the command would use, with explanations, and exit."""
-    user_dictionary: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by the words
-    command."""
-    engine: str = option("local", choices=("local", "dask"))
-    """Prepare or score text on this machine (local) or on a Dask cluster (dask; docs/clusters.md)."""
-    scheduler: str = option("", metavar="ADDRESS")
-    """Address of the Dask scheduler, such as tcp://192.168.0.1:8786; required with --engine dask."""
-    model: Path | None = option(None, help=model_help(DEFAULT), metavar="BUNDLE")
-    device: str | None = option(None, choices=DEVICES)
-    """Device to compute on; auto uses a GPU (experimental) if there is one. Default: auto."""
-    segmented: bool = option(False)
-    """The text is already segmented: one sentence per line, with a single space between tokens."""
-    stateful: bool = option(False)
-    """Carry the LSTM state across sentences, as the original ELMo does. This prevents batching and is slower."""
-    chosen: dict[str, str] = field(default_factory=dict)  # values of settings that have options of their own
+    config_path: Path | None = declare(
+        None,
+        "TOML file of settings, or the name of a shipped file, such as small. Default: the run's own settings,"
+        " otherwise the built-in defaults.",
+        names=("--config",),
+        metavar="FILE",
+    )
+    assignments: tuple[str, ...] = declare(
+        (),
+        "Change one setting, such as train.epochs=5; overrides --config and may be repeated.",
+        names=("--set",),
+        metavar="SECTION.KEY=VALUE",
+    )
+    force: bool = declare(False, "Run even if nothing has changed, and overwrite the output.")
+    quiet: bool = declare(False, "Print only warnings and errors.")
+    as_json: bool = declare(False, "Print the result as one JSON object on stdout.", names=("--json",))
+    print_config: bool = declare(False, "Print the settings that the command would use, with explanations, and exit.")
+    user_dictionary: Path | None = declare(
+        None,
+        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by"
+        " the words command.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
+    engine: str = declare(
+        "local",
+        "Prepare or score text on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
+        choices=("local", "dask"),
+    )
+    scheduler: str = declare(
+        "",
+        "Address of the Dask scheduler, such as tcp://192.168.0.1:8786; required with --engine dask.",
+        metavar="ADDRESS",
+    )
+    model: Path | None = declare(
+        None,
+        "Folder of the model, or the name of an installed model. Default: $ELMO_ZH_MODEL, otherwise"
+        " runs/latest/model, otherwise starter.",
+        metavar="BUNDLE",
+    )
+    device: str | None = declare(
+        None, "Device to compute on; auto uses a GPU (experimental) if there is one. Default: auto.", choices=DEVICES
+    )
+    segmented: bool = declare(
+        False, "The text is already segmented: one sentence per line, with a single space between tokens."
+    )
+    stateful: bool = declare(
+        False, "Carry the LSTM state across sentences, as the original ELMo does. This prevents batching and is slower."
+    )
+    named: frozenset[str] = frozenset()  # The settings that were given by --set or by options of their own
+    config: Config = field(default_factory=Config)
 
     @classmethod
     def taken_from(cls, values: dict[str, Any]) -> "Common":
         """Move the values of shared options out of a command's `values`, and return them."""
-        own = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
-        chosen = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
-        return cls(chosen={name: value for name, value in chosen.items() if value is not None}, **own)
+        shared = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
+        settings: dict[str, Any] = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if shared.get("user_dictionary"):
+            settings["text.user_dictionary"] = str(shared["user_dictionary"])
+        # The run's settings or the defaults, changed first by --config, then by --set, then by other options.
+        run_path, assignments = values.get("run_path"), shared["assignments"]
+        load = RunDir(run_path).load_config if run_path else partial(load_config, Config())
+        config = load(shared["config_path"], assignments, settings)
+        named = frozenset({*config_names(None, assignments), *settings})
+        common = cls(named=named, config=config, **shared)
+        if (common.engine == "dask") != bool(common.scheduler):
+            text = _("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
+            raise click.UsageError(text)
+        return common
 
-    @property
+    @cached_property
     def console(self) -> Console:
         """The console that shows messages and progress."""
         return Console(quiet=self.quiet)
-
-    @property
-    def chosen_assignments(self) -> list[str]:
-        """Settings changed with dedicated options, in the form used by --set."""
-        dictionary = {"text.user_dictionary": self.user_dictionary} if self.user_dictionary else {}
-        return [f"{name}={value}" for name, value in {**self.chosen, **dictionary}.items()]
-
-    def resolve(self, run: RunDir | None = None) -> Config:
-        """Return the settings: the run's settings or the defaults, changed first by --config and then by --set."""
-        if (self.engine == "dask") != bool(self.scheduler):
-            raise click.UsageError("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
-        assignments = [*self.assignments, *self.chosen_assignments]
-        if run is not None:
-            return run.load_config(self.config_path, assignments, options=self.chosen)
-        return load_config(Config(), self.config_path, assignments, options=self.chosen)
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""
@@ -124,7 +131,7 @@ class Common:
         """Open the texts that a command reads, with `changed` settings in section text."""
         from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
-        text = replace(self.resolve().text, **changed)
+        text = replace(self.config.text, **changed)
         with opened_inputs(files, self.console) as sources:
             yield [input_text(each, text, segmented=self.segmented, from_name=from_name) for each in sources.sources]
 
@@ -148,10 +155,85 @@ class Common:
 
             result = {**result, "model": describe_model(bundle)}
         if self.as_json:
-            click.echo(json.dumps(result, ensure_ascii=False))
+            click.echo(json.dumps(_without_nan(result), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
             for line in lines:
                 click.echo(translate(line))
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a JSON value with null for each number that is not finite, for which JSON has no form."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _without_nan(item) for key, item in value.items()}
+    return [_without_nan(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+class DeclaredType(click.ParamType[Any]):
+    """The type of an option, as its declaration has it."""
+
+    def __init__(self, value: Value) -> None:
+        kind = (get_args(value.kind) or (value.kind,))[0]  # of `tuple[int, ...]`, int
+        self.value, self._one = value, replace(value, kind=kind)
+        self.name = {int: N_("integer"), float: N_("float")}.get(kind, N_("text"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text; fail with what is allowed."""
+        try:
+            return self._one.parse(value) if isinstance(value, str) else value
+        except ValueError:
+            self.fail(_("{value}; expected {allowed}.").format(value=value, allowed=self._one.allowed()), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
+        """Return the choices, or the kind of value, as help shows them."""
+        return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else _(self.name).upper()
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the choices that begin with what is typed."""
+        return [CompletionItem(name) for name in self.value.choices or () if name.startswith(incomplete)]
+
+
+class DeclaredOption(click.Option):
+    """An option that shows what its declaration says, in the user's language."""
+
+    def __init__(self, names: Sequence[str], value: Value, *, is_setting: bool = False, **attributes: Any) -> None:
+        self.value, self._is_setting = value, is_setting
+        super().__init__(names, **attributes)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option's help entry."""
+        self.help = self.help or self.value.explained()  # only now, since looking for plug-ins takes time
+        return super().get_help_record(ctx)
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return what follows the help in brackets: default and range."""
+        extra = super().get_help_extra(ctx)
+        if self._is_setting and self.value.default not in (None, "", False):
+            extra["default"] = str(self.value.default)
+        if self.value.limits():
+            extra["range"] = self.value.limits()
+        return extra
+
+
+def _option(value: Value, parameter: str, names: Sequence[str] = (), **changed: Any) -> Callable[[Any], Any]:
+    """Return the option that a declaration describes, with its type, range and default."""
+    attributes = {"default": value.default, **value.option, **changed}
+    declared_names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
+    path = attributes.pop("path", {})
+    is_missing = attributes["default"] is MISSING
+    if is_missing:
+        del attributes["default"]
+    is_path = bool(path) or value.kind is Path
+    attributes = {
+        "required": is_missing,
+        "show_default": not is_missing and attributes["default"] not in (None, "", False, ()),
+        "multiple": get_origin(value.kind) is tuple,
+        "is_flag": value.kind is bool and not attributes.get("is_setting"),
+        "type": click.Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
+        **attributes,
+    }
+    return click.option(*(names or declared_names), parameter, cls=DeclaredOption, value=value, **attributes)
 
 
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
@@ -162,109 +244,58 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares with `config.fields.option`; the command gets them as `parameter`."""
-    declared = [each for each in fields(group) if "option" in each.metadata and each.name not in without]
+    """Add the options that a dataclass declares; the command gets them as `parameter`."""
+    declared = {name: value for name, value in values_of(group).items() if name not in without}
 
     def decorate(function: Function) -> Any:
         @wraps(function)
         def command(*args: Any, **values: Any) -> Any:
-            chosen = group(**{each.name: values.pop(each.name) for each in declared})
-            return function(*args, **{parameter: chosen}, **values)
+            return function(*args, **{parameter: group(**{name: values.pop(name) for name in declared})}, **values)
 
-        return with_options(command, [_declared_option(group, each, each.name) for each in declared])
+        return with_options(command, [_option(value, name) for name, value in declared.items()])
 
     return decorate
 
 
-def _declared_option(group: type, declared: Field[Any], name: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a field declares, with the field's docstring, type, range and default."""
-    attributes = {**declared.metadata["option"], **changed}
-    names = attributes.pop("names", (f"--{declared.name.replace('_', '-')}",))
-    has_default = declared.default is not MISSING
-    found = {
-        "required": not has_default,
-        "show_default": has_default and declared.default not in (None, "", False, ()),
-        "multiple": get_origin(declared.type) is tuple,
-        "is_flag": declared.type is bool,
-        "type": _type_of(declared, attributes.pop("path", {})),
-        "cls": _DescribedOption,
-        "describe": lambda: field_docs(group)[declared.name],
-        **({"default": declared.default} if has_default else {}),
-    }
-    return click.option(*names, name, **{**found, **attributes})
-
-
-def _type_of(declared: Field[Any], path: Mapping[str, bool]) -> Any:
-    choices, least, most, above = map(declared.metadata.get, ("choices", "least", "most", "above"))
-    if choices is not None:
-        return RegisteredName(choices) if isinstance(choices, Registry) else click.Choice(choices)
-    # `int | None` and `tuple[int, ...]` are options of type int.
-    (kind,) = [each for each in get_args(declared.type) or (declared.type,) if each not in (type(None), ...)]
-    if path or kind is Path:
-        return click.Path(path_type=Path, **path)
-    if least is most is above is None:
-        return kind
-    if kind is int:
-        return click.IntRange(least, most)
-    if kind is float:
-        return FiniteRange(above if least is None else least, most, min_open=above is not None)
-    return kind
-
-
-class FiniteRange(click.FloatRange):
-    """Numbers in a range; click's own range lets nan pass."""
-
-    name = "float"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; fail if it is not finite."""
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value!r} is not a finite number.", param, ctx)
-        return found
-
-
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
     """Return a decorator that adds options declared by `Common`; the command receives their values in a `Common`."""
-    declared = {each.name: each for each in fields(Common)}
-    options = [_declared_option(Common, declared[name], f"common_{name}", **changed) for name in names]
+    options = [_option(values_of(Common)[name], f"common_{name}", **changed) for name in names]
     return lambda function: with_options(function, options)
 
 
-class _DescribedOption(click.Option):
-    """An option whose help is the docstring of a field, read from the source code only when it is needed."""
-
-    def __init__(self, names: Sequence[str], describe: Callable[[], str], **attributes: Any) -> None:
-        self._describe = describe
-        super().__init__(names, **attributes)
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option's help entry."""
-        self.help = self.help or _(self._describe())
-        return super().get_help_record(ctx)
-
-
-def setting_option(setting: str, *names: str, metavar: str | None = None) -> Callable[[Function], Function]:
+def setting_option(name: str, *names: str, metavar: str | None = None) -> Callable[[Function], Function]:
     """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless other names are given."""
-    section, key = setting.split(".")
-    (declared,) = [each for each in fields(getattr(Config(), section)) if each.name == key]
-    names = (*(names or (f"--{key.replace('_', '-')}",)), setting.replace(".", "__"))
-    kind, describe = _type_of(declared, {}), lambda: describe_setting(setting)
-    return click.option(*names, cls=_DescribedOption, describe=describe, type=kind, metavar=metavar)
+    value = setting(name)
+    assert value is not None
+    return _option(value, name.replace(".", "__"), names, metavar=metavar, is_setting=True, default=None)
 
 
 def setting_options(*settings: str) -> Callable[[Function], Function]:
     """Return a decorator that adds an option for each of these settings."""
-    return lambda function: with_options(function, [setting_option(each) for each in settings])
+    return lambda function: with_options(function, [setting_option(name) for name in settings])
 
 
-def common_options(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands that write; outputs may not replace a file or folder given to the command."""
-    return _with_common(function, shared_options("force"))
+def reads(*names: str) -> Callable[[Function], Function]:
+    """Declare settings (section, or section.key) that a command reads although it has no options for them."""
+
+    def declare_reads(function: Function) -> Function:
+        function.__dict__["reads"] = names
+        return function
+
+    return declare_reads
 
 
-def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> Any:
-    """Add the options of all commands; the function receives the shared values as its first argument, a `Common`."""
+def common_options_of_readers(function: Callable[..., Any]) -> Any:
+    """Add the options of all commands to one that overwrites nothing; help does not show its --force."""
+    return common_options(function, hides_force=True)
+
+
+def common_options(function: Callable[..., Any], *, hides_force: bool = False) -> Any:
+    """Add the options of all commands; the function receives the shared values as its first argument, a `Common`.
+
+    Outputs may not replace a file or folder given to the command. A setting that was given and that the command does
+    not read is named.
+    """
 
     @wraps(function)
     def command(**values: Any) -> Any:
@@ -272,28 +303,34 @@ def _with_common(function: Callable[..., Any], force: Callable[[Any], Any]) -> A
         for name in ("output", "picture"):
             # click turns "" into the current folder.
             if context.params.get(name) in (Path(), Path("/")):
-                raise click.UsageError(f"--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
+                text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
+                raise click.UsageError(text.format(name=name))
+        common = Common.taken_from(values)
+        if "run_path" not in context.params:
+            _name_unread(common, context, getattr(function, "reads", ()))
         with inputs_noted(_given_paths(context)):
-            return function(Common.taken_from(values), **values)
+            return function(common, **values)
 
     first, last = ("config_path", "assignments"), ("quiet", "as_json", "print_config")
+    force = shared_options("force", hidden=hides_force)
     return with_options(command, [shared_options(*first), force, shared_options(*last)])
+
+
+def _name_unread(common: Common, context: click.Context, also_read: Collection[str]) -> None:
+    """Warn of each setting that was given by --set or an option, and that the command does not read."""
+    read = {*also_read, *(name.replace("__", ".") for name in context.params if "__" in name)}
+    read |= {setting for parameter, names in _READ_WITH.items() if parameter in context.params for setting in names}
+    read -= {*_OF_RAW_TEXT} if common.segmented else set()
+    for name in sorted(common.named):
+        if name not in read and name.partition(".")[0] not in read:
+            command = context.command_path.removeprefix(context.find_root().command_path).strip()
+            command += " --segmented" if common.segmented else ""
+            common.console.warn(_("{name} has no effect on {command}.").format(name=name, command=command))
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
     for value in (value for name, value in context.params.items() if name not in _OUTPUTS):
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
-
-
-def common_options_of_readers(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands to one that overwrites nothing; it accepts --force, with a warning."""
-
-    def warn(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-        if value:
-            Console(quiet=False).warn(f"--force has no effect on {context.info_name}. Leave out --force.")
-        return False
-
-    return _with_common(function, shared_options("force", hidden=True, callback=warn))
 
 
 def input_options(function: Function) -> Function:
@@ -325,9 +362,9 @@ def output_option(
     return click.option("--output", type=kind, required=required, metavar=metavar, help=description)
 
 
-def _only_standard_input(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+def _only_standard_input(_context: click.Context, _parameter: object, files: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in files and len(files) > 1:
-        raise click.UsageError("- (standard input) cannot be combined with other files. Give - on its own.")
+        raise click.UsageError(_("- (standard input) cannot be combined with other files. Give - on its own."))
     return files
 
 
@@ -354,8 +391,7 @@ def settings_command(command: click.Command) -> click.Command:
     for param in params:
         param.required = False
 
-    def print_settings(run_path: Path | None = None, **values: Any) -> None:
-        config = Common.taken_from(values).resolve(RunDir(run_path) if run_path else None)
-        click.echo(render_config(config), nl=False)
+    def print_settings(**values: Any) -> None:
+        click.echo(render_config(Common.taken_from(values).config), nl=False)
 
     return click.Command(command.name, params=params, callback=print_settings, help=command.help)

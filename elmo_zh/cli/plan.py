@@ -47,7 +47,7 @@ def plan(
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
         run = RunDir(path)
-        typed = changed(common.resolve(run), starting_from(common, init, "vocab", "train"))
+        typed = changed(common.config, starting_from(common, init, "vocab", "train"))
         config = stage_context(common, run, typed, STAGES).config
         if run_path:
             stack.enter_context(run.locked(create=True))

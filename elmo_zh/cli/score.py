@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elmo_zh.cli.model_options import load_model, model_path, resolve_for_model
+from elmo_zh.cli.model_options import load_model, model_path, refuse_splitting
 from elmo_zh.cli.options import (
     Common,
     common_options,
@@ -50,7 +50,6 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
       elmo-zh evaluate reviews.csv --field review --model runs/mine/model
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
-    resolve_for_model(common)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer
     from elmo_zh.contexts.score_texts import evaluate_texts
@@ -100,7 +99,8 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
       elmo-zh score web.txt --against runs/general/model --keep-below 0 --output domain.txt
       elmo-zh score pairs.csv --pairs good,bad,phenomenon
     """
-    config = resolve_for_model(common, split_sentences=options.split_sentences)
+    refuse_splitting(common, options.split_sentences)
+    config = common.config
     _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineReading, LineScorer

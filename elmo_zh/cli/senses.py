@@ -13,9 +13,8 @@ from elmo_zh.cli.model_options import (
     index_option,
     index_or_own,
     load_embedder_of,
-    resolve_for_model,
 )
-from elmo_zh.cli.options import Common, common_options, takes
+from elmo_zh.cli.options import Common, common_options, reads, takes
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
@@ -37,6 +36,7 @@ _NUM_LINES = 5
 @takes(SenseOptions, "options")
 @index_model_option
 @common_options
+@reads("embed")
 def senses(common: Common, /, word: str, index_path: Path | None, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
 
@@ -50,7 +50,6 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
       elmo-zh senses 苹果 --index my.index
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
-    resolve_for_model(common, also="embed")
     if options.no_substitutes and common.model:
         raise click.UsageError("--no-substitutes needs no model. Leave out --model or --no-substitutes.")
     require_picture(options.picture)

@@ -20,8 +20,9 @@ from elmo_zh.cli.options import (
     shared_options,
     takes,
 )
-from elmo_zh.config import Config, config_names
+from elmo_zh.config import Config
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext, StageOutcome, refuse_settings_of
 from elmo_zh.run.stage_table import (
@@ -35,6 +36,7 @@ from elmo_zh.run.stage_table import (
     Stage,
     earlier_stages,
     later_stages,
+    unread_settings,
 )
 from elmo_zh.training.launch import read_launch
 
@@ -288,7 +290,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     from elmo_zh.stages import pipeline as pipeline_stage
 
     run = RunDir(run_path)
-    typed = changed(common.resolve(run), starting_from(common, init, "vocab", "train"))
+    typed = changed(common.config, starting_from(common, init, "vocab", "train"))
     with run.locked(create=True), run.config_kept_on_error():
         pipeline_stage.pipeline(stage_context(common, run, typed, STAGES), corpus)
     pipeline_stage.link_latest(run, common.console)
@@ -308,7 +310,7 @@ def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
             f"--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
             f" --set word2vec.vectors={init}"
         )
-    if init and "vocab" in sections and "vocab.words" in config_names(None, common.assignments):
+    if init and "vocab" in sections and "vocab.words" in common.named:
         raise _two_sources_of_words("vocab.words")
     path = str(find_bundle(init).absolute()) if init else ""
     return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
@@ -328,10 +330,13 @@ def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection
     """Return what stages work with: final settings, which are those typed, completed by the model to start from."""
     from elmo_zh.stages.settings import resolve_settings
 
-    named, force = config_names(None, common.assignments), common.force
-    config = resolve_settings(run, typed, stages, named, force=force, reporter=common.console)
+    force, console = common.force, common.console
+    config = resolve_settings(run, typed, stages, common.named, force=force, reporter=console)
+    for name, reason in sorted(unread_settings(config).items()):
+        if name in common.named:
+            console.warn(_("{name} has no effect: {reason}.").format(name=name, reason=reason))
     engine = common.choose_engine(config)
-    return StageContext(run=run, config=config, reporter=common.console, force=force, engine=engine)
+    return StageContext(run=run, config=config, reporter=console, force=force, engine=engine)
 
 
 def _run_stage(
@@ -345,7 +350,7 @@ def _run_stage(
 ) -> None:
     """Run one stage, and print its result and the next command, or the line `following` instead."""
     run = RunDir(run_path)
-    before, typed = run.load_config(None, []), changed(common.resolve(run), changes or {})
+    before, typed = run.load_config(None, []), changed(common.config, changes or {})
     refuse_settings_of(earlier_stages(stage), stage, run, before, typed)
     with run.locked(create=stage is SEGMENT), run.config_kept_on_error():
         context = stage_context(common, run, typed, [stage])

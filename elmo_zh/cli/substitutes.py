@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_model, model_path, resolve_for_model, warn_of_unknown
+from elmo_zh.cli.model_options import load_model, model_path, warn_of_unknown
 from elmo_zh.cli.options import Common, common_options_of_readers, input_options, shared_options, takes
 from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
@@ -41,7 +41,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
       elmo-zh substitutes --file reviews.txt --word 包 --json
     """
-    config = resolve_for_model(common)
+    config = common.config
     _check_usage(text, options)
     from elmo_zh.embed.embedder import ElmoEmbedder
 

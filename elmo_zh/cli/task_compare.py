@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, output_option, shared_options
+from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options
 from elmo_zh.cli.task_options import checked_job, load_model, training_options, typed_options, word2vec_option
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
@@ -61,6 +61,7 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
 )
 @shared_options("device")
 @common_options
+@reads("embed")
 def compare(
     common: Common,
     /,

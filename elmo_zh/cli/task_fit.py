@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, FiniteRange, common_options, output_option, shared_options
+from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
 from elmo_zh.cli.task_options import checked_job, load_model, training_options
-from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FitJob
+from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FineTuning, FitJob
 from elmo_zh.invocation import command
 from elmo_zh.run.reporter import counted
 
@@ -45,27 +45,17 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
     help=f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
     " all three if characters are tagged rather than words.",
 )
-@click.option(
-    "--fine-tune",
-    is_flag=True,
-    help="Train the biLM too, on the CPU: the first epoch trains only the network, and each later epoch adds one"
-    " layer of the biLM, from the top down. TASK then also contains the trained biLM.",
-)
-@click.option(
-    "--fine-tune-rate",
-    type=FiniteRange(0, 1, min_open=True),
-    help=f"Learning rate of the biLM with --fine-tune. Default: {BILM_LEARNING_RATE}.",
-)
+@takes(FineTuning, "tuning")
 @shared_options("device")
 @common_options
+@reads("embed")
 def fit(
     common: Common,
     /,
     job: FitJob,
     output: Path,
     inputs: tuple[str, ...],
-    fine_tune: bool,
-    fine_tune_rate: float | None,
+    tuning: FineTuning,
 ) -> None:
     """Train a classifier, a tagger or a model for pairs of texts.
 
@@ -81,18 +71,18 @@ def fit(
       elmo-zh task fit tag names/ --model runs/mine/model --output my-tagger --seeds 3
       elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
     """
-    if fine_tune_rate is not None and not fine_tune:
+    if tuning.fine_tune_rate is not None and not tuning.fine_tune:
         raise click.UsageError(
             "--fine-tune-rate has no effect without --fine-tune. Add --fine-tune, or leave out --fine-tune-rate."
         )
     job = checked_job(common, job)
     # The biLM is trained only on words in its vocabulary.
-    embedder = load_model(common, unknown="unk" if fine_tune else "auto")
+    embedder = load_model(common, unknown="unk" if tuning.fine_tune else "auto")
     from elmo_zh.tasks.fit import fit_task
 
     job = replace(job, settings=replace(job.settings, inputs=inputs))
-    if fine_tune:
-        rate = fine_tune_rate or BILM_LEARNING_RATE
+    if tuning.fine_tune:
+        rate = tuning.fine_tune_rate or BILM_LEARNING_RATE
         job = replace(job, training=replace(job.training, bilm_learning_rate=rate))
     report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
     common.finish(

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.model_options import load_embedder, resolve_for_model
+from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import Common, Function, encoding_option, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.run.reporter import counted
@@ -76,7 +76,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
             "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave out"
             " --skip-unlabelled."
         )
-    return replace(reading, kind=kind, regression=regression, encoding=common.resolve().text.encoding)
+    return replace(reading, kind=kind, regression=regression, encoding=common.config.text.encoding)
 
 
 def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
@@ -118,13 +118,12 @@ moved_model_option = shared_options(
 
 def load_model(common: Common, *, unknown: str = "auto") -> "ElmoEmbedder":
     """Load the model that provides vectors; `unknown` says how unknown words are read unless a setting does."""
-    config = resolve_for_model(common, also="embed").embed
+    config = common.config.embed
     return load_embedder(common, unknown=unknown if config.unknown == "auto" else config.unknown)
 
 
 def load_task(common: Common, path: Path) -> "TaskModel":
     """Load a trained task with its model, and report which model that is."""
-    resolve_for_model(common)
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()

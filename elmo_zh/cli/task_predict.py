@@ -17,6 +17,7 @@ from elmo_zh.cli.options import (
     input_argument,
     input_options,
     output_option,
+    reads,
     shared_options,
     takes,
 )
@@ -43,6 +44,7 @@ _FIRST_LINES = 5
 @input_options
 @shared_options("device")
 @common_options
+@reads("text")
 def predict(
     common: Common, /, files: tuple[str, ...], task_path: Path, output: Path | None, form: PredictionForm
 ) -> None:
@@ -90,7 +92,7 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
     """Return the text columns named by --text-column or its synonym --field."""
-    fields = tuple(filter(None, common.chosen.get("text.field", "").split(",")))
+    fields = tuple(filter(None, common.config.text.field.split(",")))
     if fields and form.text_columns:
         raise click.UsageError("--text-column and --field mean the same thing. Give only one of them.")
     if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
@@ -133,7 +135,7 @@ def _iter_pairs(
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.corpus.read_labelled import iter_pairs
 
-    text = common.resolve().text
+    text = common.config.text
     kind = text.format if text.format in LABELLED_FORMATS else "auto"
     reading = Reading(
         kind="pairs",
@@ -153,7 +155,7 @@ def _iter_texts(
     from elmo_zh.corpus.read_labelled import with_field_of_task
     from elmo_zh.corpus.readers.conll import has_columns
 
-    config = common.resolve().text
+    config = common.config.text
     config = replace(config, field=",".join(form.text_columns) or config.field)
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
         own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
@@ -176,6 +178,7 @@ def _iter_texts(
 @labelled_options()
 @shared_options("device")
 @common_options_of_readers
+@reads("text")
 def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, output_option, shared_options, takes
+from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
 from elmo_zh.cli.task_options import (
     checked_reading,
     data_argument,
@@ -38,6 +38,7 @@ from elmo_zh.invocation import command
 @labelled_options(without=("skips_unlabelled",))
 @shared_options("device")
 @common_options
+@reads("embed")
 def probe(
     common: Common,
     /,

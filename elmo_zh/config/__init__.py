@@ -2,15 +2,17 @@
 
 from elmo_zh.config.layers import Layers
 from elmo_zh.config.load import (
+    SECTIONS,
     config_names,
     default_setting,
-    describe_setting,
     load_config,
     parse_section,
+    plain,
     preparation_settings,
     recorded_settings,
     render_config,
     result_settings,
+    setting,
     with_defaults,
 )
 from elmo_zh.config.schema import (
@@ -27,6 +29,7 @@ from elmo_zh.config.text_section import CORPUS, TextConfig
 __all__ = [
     "AUTOMATIC",
     "CORPUS",
+    "SECTIONS",
     "Config",
     "EmbedConfig",
     "Layers",
@@ -37,12 +40,13 @@ __all__ = [
     "Word2vecConfig",
     "config_names",
     "default_setting",
-    "describe_setting",
     "load_config",
     "parse_section",
+    "plain",
     "preparation_settings",
     "recorded_settings",
     "render_config",
     "result_settings",
+    "setting",
     "with_defaults",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_zh.config.fields import option
+from elmo_zh.config.declare import declare
 
 KINDS = ("classify", "tag", "pairs")
 INPUTS = ("word2vec", "elmo", "characters")
@@ -22,16 +22,24 @@ class DataFiles:
     # A file of examples; or a folder with one file, or with files that have train, dev and test in their names. If
     # there are no other files, a column of a file that says train, dev or test divides its examples.
     data: Path = Path()
-    dev: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of development examples, which decide when training stops and, in task probe, which layer is best. Default:
-    the development examples in DATA or, if it contains none, a tenth of DATA."""
-    test: Path | None = option(None, metavar="FILE", path={"exists": True, "dir_okay": False})
-    """File of test examples, which are scored at the end. Default: the test examples in DATA or, if they are missing
-    and there is no file of development examples, a tenth of DATA."""
-    limit: int | None = option(None, least=1, metavar="N")
-    """Use at most N training examples, chosen at random. Default: all."""
-    seed: int = option(1, least=0, most=2**31)
-    """Random seed for splitting the data and for training."""
+    dev: Path | None = declare(
+        None,
+        "File of development examples, which decide when training stops and, in task probe, which layer is best."
+        " Default: the development examples in DATA or, if it contains none, a tenth of DATA.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
+    test: Path | None = declare(
+        None,
+        "File of test examples, which are scored at the end. Default: the test examples in DATA or, if they are"
+        " missing and there is no file of development examples, a tenth of DATA.",
+        metavar="FILE",
+        path={"exists": True, "dir_okay": False},
+    )
+    limit: int | None = declare(
+        None, "Use at most N training examples, chosen at random. Default: all.", least=1, metavar="N"
+    )
+    seed: int = declare(1, "Random seed for splitting the data and for training.", least=0, most=2**31)
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
@@ -47,16 +55,31 @@ class Reading:
     kind: str = ""  # One of `KINDS`
     regression: bool = False  # Labels are numbers
     encoding: str = "auto"  # Encoding of the files, or auto
-    text_columns: tuple[str, ...] = option((), names=("--text-column", "--field"), metavar="NAME")
-    """Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this option
-    twice. Default: with a trained task, the columns it was trained on; otherwise detected from names and content."""
-    label_column: str = option("", metavar="NAME")
-    """Column or field that contains the label: its name, or its number, counting from 1. Default: with a trained task,
-    the column it was trained on; otherwise detected from names and content."""
-    format: str = option("auto", choices=LABELLED_FORMATS, names=("--input-format",))
-    """Format of the labelled files; auto detects it for each file."""
-    skips_unlabelled: bool = option(False, names=("--skip-unlabelled",))
-    """For classes and pairs: skip rows with an empty label. Default: an empty label is an error."""
+    text_columns: tuple[str, ...] = declare(
+        (),
+        "Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this"
+        " option twice. Default: with a trained task, the columns it was trained on; otherwise detected from names"
+        " and content.",
+        names=("--text-column", "--field"),
+        metavar="NAME",
+    )
+    label_column: str = declare(
+        "",
+        "Column or field that contains the label: its name, or its number, counting from 1. Default: with a trained"
+        " task, the column it was trained on; otherwise detected from names and content.",
+        metavar="NAME",
+    )
+    format: str = declare(
+        "auto",
+        "Format of the labelled files; auto detects it for each file.",
+        choices=LABELLED_FORMATS,
+        names=("--input-format",),
+    )
+    skips_unlabelled: bool = declare(
+        False,
+        "For classes and pairs: skip rows with an empty label. Default: an empty label is an error.",
+        names=("--skip-unlabelled",),
+    )
     task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data
 
     @property
@@ -81,24 +104,36 @@ class HeadSettings:
     """Settings of a task network."""
 
     kind: str = ""  # One of `KINDS`
-    head: str = option("mixture", choices=("mixture", "bilstm", "linear"))
-    """Kind of model: bilstm (a BiLSTM network), linear (classify: a linear model on the mean of the inputs; tag: a CRF
-    on character n-grams; not for pairs) or mixture (the network combined with linear models, or for tag with the CRF,
-    if this helps on held-out examples). With --regression or --fine-tune, mixture means bilstm."""
-    encoder: str = option("single", choices=("single", "merged"))
-    """LSTMs that read the inputs: single (one BiLSTM) or merged (two BiLSTMs; the second one reads the sum of the
-    inputs and the first one's output)."""
+    head: str = declare(
+        "mixture",
+        "Kind of model: bilstm (a BiLSTM network), linear (classify: a linear model on the mean of the inputs; tag:"
+        " a CRF on character n-grams; not for pairs) or mixture (the network combined with linear models, or for"
+        " tag with the CRF, if this helps on held-out examples). With --regression or --fine-tune, mixture means"
+        " bilstm.",
+        choices=("mixture", "bilstm", "linear"),
+    )
+    encoder: str = declare(
+        "single",
+        "LSTMs that read the inputs: single (one BiLSTM) or merged (two BiLSTMs; the second one reads the sum of"
+        " the inputs and the first one's output).",
+        choices=("single", "merged"),
+    )
     # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
-    elmo_at: str = option("input", choices=("input", "output", "both"))
-    """Where to append the ELMo vectors: to the network's input ([x; ELMo]), to its output ([h; ELMo]), or to both."""
-    regression: bool = option(False)
-    """Predict numbers instead of classes; the labels must be numbers."""
-    metric: str = option("accuracy", choices=("accuracy", "macro_f1"))
-    """Score for classes and pairs, used to decide when training stops and to compare results: accuracy or macro_f1 (the
-    mean F1 over the classes, which is better if one class is far more frequent than the others)."""
-    hidden_dim: int = option(100, least=1, most=4096, names=("--hidden",))
-    """Number of LSTM cells in each direction."""
+    elmo_at: str = declare(
+        "input",
+        "Where to append the ELMo vectors: to the network's input ([x; ELMo]), to its output ([h; ELMo]), or to both.",
+        choices=("input", "output", "both"),
+    )
+    regression: bool = declare(False, "Predict numbers instead of classes; the labels must be numbers.")
+    metric: str = declare(
+        "accuracy",
+        "Score for classes and pairs, used to decide when training stops and to compare results: accuracy or"
+        " macro_f1 (the mean F1 over the classes, which is better if one class is far more frequent than the"
+        " others).",
+        choices=("accuracy", "macro_f1"),
+    )
+    hidden_dim: int = declare(100, "Number of LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
     character_dim: int = 50  # Length of a character's vector; the vector of its place in the word is a fifth as long
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
     mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
@@ -113,17 +148,34 @@ class HeadSettings:
 class TrainSettings:
     """Settings for training a task network."""
 
-    epochs: int = option(30, least=1)
-    """Maximum number of epochs."""
-    patience: int = option(3, least=1)
-    """Stop after this many epochs without a better score on the development examples."""
-    batch_size: int = option(16, least=1)
-    """Number of texts, or pairs of texts, in each training step."""
-    learning_rate: float = option(0.003, above=0, most=1)
-    """Adam's learning rate for the network. The weights that mix ELMo's layers have a learning rate of their own."""
+    epochs: int = declare(30, "Maximum number of epochs.", least=1)
+    patience: int = declare(
+        3, "Stop after this many epochs without a better score on the development examples.", least=1
+    )
+    batch_size: int = declare(16, "Number of texts, or pairs of texts, in each training step.", least=1)
+    learning_rate: float = declare(
+        0.003,
+        "Adam's learning rate for the network. The weights that mix ELMo's layers have a learning rate of their own.",
+        above=0,
+        most=1,
+    )
     mix_learning_rate: float = 0.01  # Learning rate of the weights of ELMo's layers
     # Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
     bilm_learning_rate: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """Whether and how the biLM is trained with the network."""
+
+    fine_tune: bool = declare(
+        False,
+        "Train the biLM too, on the CPU: the first epoch trains only the network, and each later epoch adds one"
+        " layer of the biLM, from the top down. TASK then also contains the trained biLM.",
+    )
+    fine_tune_rate: float | None = declare(
+        None, "Learning rate of the biLM with --fine-tune. Default: 0.0001.", above=0, most=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,13 +200,25 @@ PREDICTION_FORMATS = ("jsonl", "tsv", "csv", "conll")
 class PredictionForm:
     """The form of predictions, and the columns of a table that contain the texts."""
 
-    format: str | None = option(None, choices=PREDICTION_FORMATS)
-    """Output format: JSON lines (jsonl), a table of labels or spans (tsv, csv), or one line per word or character with
-    its tag (conll). Default: the format given by the suffix of --output, otherwise jsonl."""
-    scheme: str | None = option(None, choices=tuple(SCHEMES))
-    """Tagging scheme to use with --format conll. Default: the scheme of the training data."""
-    probabilities: bool = option(False)
-    """For tags: also write the probability of each span or, if the tags mark no spans, of each tag."""
-    text_columns: tuple[str, ...] = option((), names=("--text-column",), metavar="NAME")
-    """Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this option
-    twice. Default: with a trained task, the columns it was trained on; otherwise detected from names and content."""
+    format: str | None = declare(
+        None,
+        "Output format: JSON lines (jsonl), a table of labels or spans (tsv, csv), or one line per word or"
+        " character with its tag (conll). Default: the format given by the suffix of --output, otherwise jsonl.",
+        choices=PREDICTION_FORMATS,
+    )
+    scheme: str | None = declare(
+        None,
+        "Tagging scheme to use with --format conll. Default: the scheme of the training data.",
+        choices=tuple(SCHEMES),
+    )
+    probabilities: bool = declare(
+        False, "For tags: also write the probability of each span or, if the tags mark no spans, of each tag."
+    )
+    text_columns: tuple[str, ...] = declare(
+        (),
+        "Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this"
+        " option twice. Default: with a trained task, the columns it was trained on; otherwise detected from names"
+        " and content.",
+        names=("--text-column",),
+        metavar="NAME",
+    )

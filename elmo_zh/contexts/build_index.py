@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain, pairwise
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_instance, check_layers, check_path, check_paths, check_strings, check_whole_number
+from elmo_zh.checks import check_instance, check_layers, check_path, check_paths, check_strings, check_values
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.columns import COLUMN, ColumnBuilder
@@ -601,9 +601,7 @@ def index_files(
     check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
     if segmented and options.split_sentences:
         raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
-    for each in fields(options):
-        if (least := each.metadata["least"]) is not None:
-            check_whole_number(getattr(options, each.name), "build", each.name, least, each.metadata["most"])
+    check_values(options, "build")
     wanted = None
     if words is not None:
         wanted = form_words(check_strings(words, "build", "words"), word_former(embedder, segmented=segmented))

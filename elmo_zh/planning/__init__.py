@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 
-from elmo_zh.config.fields import option
+from elmo_zh.config.declare import declare
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
     """Limits on how much of the corpus to read, and on which stages to try."""
 
-    seconds: float = option(20, least=1)
-    """Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample."""
-    sample_megabytes: float = option(2, least=0.1)
-    """Maximum size of the sample, in megabytes of text."""
-    seed: int = option(1)
-    """Random seed for the sample."""
-    no_training: bool = option(False)
-    """Leave out the estimates for training, so that torch is not needed."""
+    seconds: float = declare(
+        20, "Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample.", least=1
+    )
+    sample_megabytes: float = declare(2, "Maximum size of the sample, in megabytes of text.", least=0.1)
+    seed: int = declare(1, "Random seed for the sample.")
+    no_training: bool = declare(False, "Leave out the estimates for training, so that torch is not needed.")

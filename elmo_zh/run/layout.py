@@ -1,8 +1,9 @@
 """The run folder: the names of its files, its settings, and its lock."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.errors import ElmoZhError, FullDiskError
@@ -75,10 +76,12 @@ class RunDir:
         """Return the segmented held-out files in order."""
         return sorted(self.segmented.glob("heldout-*.txt"))
 
-    def load_config(self, path: Path | None, assignments: list[str], *, options: Collection[str] = ()) -> Config:
+    def load_config(
+        self, path: Path | None, assignments: Sequence[str], options: Mapping[str, Any] | None = None
+    ) -> Config:
         """Return the run's settings (the defaults for a new run), changed by a file and by assignments."""
         base = load_config(Config(), self.config, []) if self.config.exists() else Config()
-        return load_config(base, path, assignments, options=options)
+        return load_config(base, path, assignments, options)
 
     def save_config(self, config: Config) -> None:
         """Write the resolved settings, if they have changed."""

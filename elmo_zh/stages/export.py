@@ -53,7 +53,7 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     record = load_record(run.stage_record("segment"))
     if not record:
         return
-    dictionary = run.user_dictionary if config.text.user_dictionary else None
+    dictionary = run.user_dictionary if config.text.dictionary else None
     made_with = SEGMENT.typed(record)
     now = {f"text.{name}": value for name, value in text_settings(config, dictionary).items()}
     changes = describe_settings({name: made_with[name] for name in now.keys() & made_with.keys()}, now)

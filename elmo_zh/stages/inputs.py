@@ -19,9 +19,9 @@ from elmo_zh.text.segmenters.registry import describe_segmenter
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
     """Return the user dictionary in the settings, or the run's copy of it if the original no longer exists."""
-    if not config.text.user_dictionary:
+    if not config.text.dictionary:
         return None
-    given = Path(config.text.user_dictionary)
+    given = Path(config.text.dictionary)
     if not given.exists() and run.user_dictionary.exists():
         return run.user_dictionary
     require_files(run, [given])

@@ -1,7 +1,7 @@
 """Models for tasks as scikit-learn estimators, for pipelines, cross-validation and grid searches."""
 
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import fields, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.word2vec_table import Word2Vec
-from elmo_zh.checks import check_choice, check_tags, check_whole_number, refusal
+from elmo_zh.checks import check_choice, check_tags, check_value, refusal
+from elmo_zh.config.declare import values_of
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.corpus.read_labelled import in_bioes
 from elmo_zh.corpus.readers.examples import Example, detect_scheme
@@ -131,22 +132,11 @@ class _TaskEstimator(StringEstimator):
         )
 
     def _chosen(self, group: type) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for each in fields(group):
-            if "option" not in each.metadata or not hasattr(self, each.name):
-                continue
-            value = getattr(self, each.name)
-            if each.metadata["choices"] is not None:
-                check_choice(value, each.metadata["choices"], "fit", each.name)
-            elif each.type is int:
-                value = check_whole_number(value, "fit", each.name, each.metadata["least"], each.metadata["most"])
-            else:
-                is_number = isinstance(value, float | int | np.floating) and not isinstance(value, bool)
-                if not is_number or not 0 < value <= 1:
-                    raise refusal(ValueError, "fit", each.name, value, "a number above 0, 1 at most")
-                value = float(value)
-            found[each.name] = value
-        return found
+        return {
+            name: check_value(value, getattr(self, name), "fit")
+            for name, value in values_of(group).items()
+            if hasattr(self, name)
+        }
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the trained model to a task folder for `TaskModel.load` and `elmo-zh task predict`.

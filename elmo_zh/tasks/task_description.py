@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.choices import EMBED_PRECISIONS
-from elmo_zh.config.fields import problems_of_fields
+from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings
 from elmo_zh.errors import OutputError, RunError
 from elmo_zh.run.files import file_digest, read_json, write_json
@@ -126,7 +126,7 @@ def _require_types(description: TaskDescription) -> None:
         "sizes": all(type(number) is int and 0 <= number < 2**31 for each in whole for number in each)
         and min(sizes.num_outputs, settings.character_dim) > 0
         and all(size > 0 for name in settings.inputs for size in needed.get(name, [])),
-        "settings": settings.kind in KINDS and not list(problems_of_fields(settings)),
+        "settings": settings.kind in KINDS and not list(problems_of(settings)),
         "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
         "numbers": all(isinstance(number, int | float) and math.isfinite(number) for number in numbers),
         "dropout": 0 <= settings.dropout <= 1,

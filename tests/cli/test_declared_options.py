@@ -2,33 +2,31 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from messages import refusal_of
 
+from elmo_zh.checks import check_value
 from elmo_zh.cli.options import takes
-from elmo_zh.config.fields import option, problems_of_fields
+from elmo_zh.config import Layers
+from elmo_zh.config.declare import declare, values_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    output: Path = option(..., path={"dir_okay": False}, metavar="FILE")
-    """File to write, which
-    is not a folder."""
-    head: str = option("bilstm", choices=("bilstm", "linear"))
-    """Network."""
-    num_seeds: int = option(1, least=1, most=100, names=("--seeds",))
-    """Trainings."""
-    rate: float = option(0.5, above=0, most=1)
-    """Learning rate."""
-    limit: int | None = option(None, least=1)
-    """Examples. Default: all."""
-    columns: tuple[str, ...] = option((), names=("--column",))
-    """Column."""
-    quick: bool = option(False)
-    """Do less."""
-    computed: int = option(2, help=f"At least {1 + 1}.")
+    output: Path = declare(..., "File to write, which is not a folder.", path={"dir_okay": False}, metavar="FILE")
+    head: str = declare("bilstm", "Network.", choices=("bilstm", "linear"))
+    num_seeds: int = declare(1, "Trainings.", least=1, most=100, names=("--seeds",))
+    rate: float = declare(0.5, "Learning rate.", above=0, most=1)
+    size: int = declare(0, "Size.", least=4, also=0)
+    limit: int | None = declare(None, "Examples. Default: all.", least=1)
+    columns: tuple[str, ...] = declare((), "Column.", names=("--column",))
+    layers: Layers = declare(Layers(), "Layers.")
+    quick: bool = declare(False, "Do less.")
     name: str = "not an option"
 
 
@@ -46,36 +44,58 @@ def _run(*words: str) -> str:
 def test_the_command_gets_the_dataclass_with_its_defaults_or_the_values_given() -> None:
     assert _run("--output", "a").strip() == f"{_Choice(output=Path('a'))} x"
     given = ("--seeds", "3", "--rate", "1", "--column", "a", "--column", "b", "--quick", "--head", "linear")
-    expected = _Choice(output=Path("a"), num_seeds=3, rate=1.0, columns=("a", "b"), quick=True, head="linear")
+    given += ("--size", "5e3", "--layers", "2, 1")
+    expected = _Choice(
+        output=Path("a"), num_seeds=3, rate=1.0, columns=("a", "b"), quick=True, head="linear", size=5000,
+        layers=Layers("2,1"),
+    )  # fmt: skip
     assert _run("--output", "a", *given).strip() == f"{expected} x"
 
 
+WRONG: list[tuple[str, Any, str]] = [
+    ("head", "crf", "bilstm, linear"),
+    ("num_seeds", 0, "a whole number from 1 to 100"),
+    ("num_seeds", 1.5, "a whole number from 1 to 100"),
+    ("num_seeds", 10**30, "a whole number from 1 to 100"),
+    ("limit", 2**63, "a whole number, at least 1"),
+    ("rate", 0.0, "a number above 0, at most 1"),
+    ("rate", "nan", "a number above 0, at most 1"),
+    ("size", 3, "0, or a whole number, at least 4"),
+    ("layers", "1,1", "all, average, top, mix, the number of a layer (0, 1, ...), or numbers such as 1,2"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
+def test_the_same_values_are_refused_on_the_command_line_and_in_python(name: str, value: Any, allowed: str) -> None:
+    declared = values_of(_Choice)[name]
+    option = declared.option.get("names", (f"--{name}",))[0]
+    answer = _run("--output", "a", option, str(value))
+    assert answer.splitlines()[-1] == f"Error: Invalid value for '{option}': {value}; expected {allowed}."
+    given = float("nan") if value == "nan" else value
+    told = refusal_of(ValueError, lambda: check_value(declared, given, "call"))
+    assert told.startswith(f"call: {name} is ")
+    assert told.endswith(f"; expected {allowed}")
+
+
+def test_what_is_missing_is_named() -> None:
+    assert "Missing option '--output'" in _run()
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "Missing option '--output'"),
-        (("--output", "a", "--seeds", "0"), "0 is not in the range 1<=x<=100"),
-        (("--output", "a", "--rate", "0"), "0.0 is not in the range 0<x<=1"),
-        (("--output", "a", "--limit", "0"), "0 is not in the range x>=1"),
-        (("--output", "a", "--head", "crf"), "'crf' is not one of 'bilstm', 'linear'"),
-    ],
-)
-def test_the_command_refuses_what_the_fields_do_not_allow(words: tuple[str, ...], message: str) -> None:
-    assert message in _run(*words)
+    ("name", "value", "expected"),
+    [("num_seeds", np.int64(3), 3), ("num_seeds", 3.0, 3), ("rate", np.float32(0.5), 0.5), ("rate", 1, 1.0),
+     ("limit", None, None), ("size", 0, 0), ("layers", [2, 1], "2,1")],
+)  # fmt: skip
+def test_values_become_the_declared_type(name: str, value: Any, expected: Any) -> None:
+    found = values_of(_Choice)[name].convert(value)
+    assert found == expected
+    assert isinstance(found, type(expected))
 
 
 def test_the_help_shows_text_default_and_range() -> None:
     help_text = " ".join(_run("--help").split())
     assert "--output FILE File to write, which is not a folder. [required]" in help_text
-    assert "--seeds INTEGER RANGE Trainings. [default: 1; 1<=x<=100]" in help_text
-    assert "--quick Do less. --computed INTEGER At least 2. [default: 2] --other" in help_text
-
-
-def test_the_same_limits_hold_in_python() -> None:
-    wrong = _Choice(output=Path("a"), head="crf", num_seeds=0, rate=0.0)
-    assert list(problems_of_fields(wrong)) == [
-        "head = 'crf' is not one of bilstm, linear",
-        "num_seeds = 0 must be between 1 and 100",
-        "rate = 0.0 must be above 0 and at most 1",
-    ]
-    assert list(problems_of_fields(_Choice(output=Path("a")))) == []
+    assert "--head [bilstm|linear] Network. [default: bilstm]" in help_text
+    assert "--seeds INTEGER Trainings. [default: 1; 1<=x<=100]" in help_text
+    assert "--rate FLOAT Learning rate. [default: 0.5; 0<x<=1]" in help_text
+    assert "--quick Do less. --other" in help_text

@@ -1,4 +1,4 @@
-"""Options and settings that would silently have no effect are refused in one line."""
+"""Settings that were given and that nothing reads are named by one mechanism; files without fields refuse --field."""
 
 from pathlib import Path
 
@@ -23,25 +23,46 @@ def text(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("embed a.txt --segmented --input-format csv", "Leave out --input-format or --segmented"),
-        ("evaluate a.txt --segmented --field review", "Leave out --field or --segmented"),
-        ("embed a.txt --set text.segmenter=character", "--set text.segmenter has no effect on embed"),
-        ("evaluate a.txt --set text.bad_bytes=replace", "--set text.bad_bytes has no effect on evaluate"),
-        ("task fit tag a.txt --output o --set text.segmenter=jieba", "--set text.segmenter has no effect on task fit"),
+        ("embed a.txt --segmented --input-format csv", "text.format has no effect on embed --segmented."),
+        ("embed a.txt --segmented --user-dictionary a.txt", "text.user_dictionary has no effect on embed --segmented."),
+        ("embed a.txt --set text.segmenter=character", "text.segmenter has no effect on embed."),
+        ("evaluate a.txt --set text.bad_bytes=replace", "text.bad_bytes has no effect on evaluate."),
+        ("task fit tag a.txt --output o --set text.segmenter=jieba", "text.segmenter has no effect on task fit."),
+        ("segment a.txt --run x --set embed.layers=top", "embed.layers has no effect"),
+        ("segment a.txt --run x --set word2vec.epochs=3 --set word2vec.enabled=false", "word2vec.epochs has no effect"),
+        (
+            "segment a.txt --run x --set model.highway_layers=3",
+            "model.highway_layers has no effect: model.mode is token",
+        ),
+        (
+            "segment a.txt --run x --set text.user_dictionary=a.txt --set text.segmenter=whitespace",
+            "text.user_dictionary has no effect: the segmenter whitespace uses no dictionary",
+        ),
+    ],
+)
+def test_a_setting_that_nothing_reads_is_named(typed: str, told: str) -> None:
+    Path("a.txt").write_text("今天 天气 很好\n", encoding="utf-8")
+    model = [] if typed.startswith("segment") else ["--model", "missing"]
+    assert told in elmo_zh(*typed.split(), *model).stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
         ("vocab --run x --init y --from words.txt", "--init and --from both determine the words"),
         ("pipeline a.txt --run x --init y --set vocab.words=w.txt", "--init and vocab.words both determine the words"),
     ],
 )
-def test_what_is_refused(typed: str, told: str) -> None:
-    Path("a.txt").touch()
+def test_two_sources_of_words_are_refused(typed: str, told: str) -> None:
     answer = elmo_zh(*typed.split())
-    assert answer.status == 2
-    assert told in answer.stderr.splitlines()[-1]
+    assert (answer.status, told in answer.stderr.splitlines()[-1]) == (2, True)
 
 
-def test_settings_with_an_effect_are_not_refused(text: Path) -> None:
+def test_settings_with_an_effect_are_not_named(text: Path) -> None:
     settings = ("--set", "text.encoding=utf-8", "--set", "embed.dtype=float16")
     assert "no effect" not in elmo_zh("embed", text, "--model", "missing", *settings).stderr
+    settings = ("--set", "train.epochs=3", "--set", "word2vec.window=3", "--config", "small")
+    assert "no effect" not in elmo_zh("segment", text, "--run", "x", *settings).stderr
 
 
 def test_fields_of_plain_text(text: Path) -> None:

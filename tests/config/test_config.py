@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from contract.command_line import elmo_zh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_pages import load_script
 
 from elmo_zh.config import (
+    SECTIONS,
     Config,
     Layers,
     TextConfig,
@@ -22,12 +24,11 @@ from elmo_zh.config import (
     result_settings,
 )
 from elmo_zh.config import schema as schema_module
-from elmo_zh.config.fields import field_docs
+from elmo_zh.config.json_schema import settings_schema
 from elmo_zh.config.load import SHIPPED_NAMES
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SECTIONS = [f.name for f in dataclasses.fields(Config)]
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -44,11 +45,12 @@ def messages_of(path: Path | None, *assignments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_every_setting_has_a_docstring(name: str) -> None:
+def test_every_setting_is_declared_with_a_default_that_is_allowed(name: str) -> None:
     section = getattr(Config(), name)
-    documented = field_docs(type(section))
-    assert list(documented) == [f.name for f in dataclasses.fields(section)]
-    assert all(documented.values())
+    assert list(SECTIONS[name]) == [f.name for f in dataclasses.fields(section)]
+    for value in SECTIONS[name].values():
+        assert value.explained(), value.name
+        assert value.convert(value.default) == value.default
 
 
 def test_the_four_sizes_are_shipped_in_both_modes() -> None:
@@ -131,17 +133,21 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("trian.epochs=3", "Did you mean train?"),
         ("segment.segmenter=jieba", "Did you mean text.segmenter?"),
         ("vocab.zzz=3", "Known names: vocab.size, vocab.min_count, "),
+        ("model.max_characters_per_token=20", "That is model.character_slots here."),
+        ("train.n_gpus=3", "torchrun --nproc-per-node"),
+        ("train.all_clip_norm_val=5", "That is train.max_grad_norm here."),
+        ("train.n_train_tokens=51795", "encode counts the tokens"),
         ("train.batch_size", "write section.key=value"),
         ("batch_size=3", "write section.key=value"),
-        ("train.batch_size=2.5", "must be a whole number"),
-        ("train.batch_size=true", "must be a whole number"),
-        ("train.learning_rate=nan", "must be a finite number"),
-        ("train.max_tokens=inf", "must be a whole number"),
-        ("train.carry_state=1", "must be true or false"),
-        ("train.softmax=[]", "must be text"),
-        ("text.segmenter=jeiba", "is not one of jieba, rjieba, whitespace, character."),
-        ("vocab.size=3", "must be at least 4"),
-        ("train.dropout=1", "must be between 0.0 and 0.95"),
+        ("train.batch_size=2.5", "expected a whole number"),
+        ("train.batch_size=true", "expected a whole number"),
+        ("train.learning_rate=nan", "expected a number"),
+        ("train.max_tokens=inf", "expected a whole number"),
+        ("train.carry_state=1", "expected true or false"),
+        ("train.softmax=[]", "expected sampled, full"),
+        ("text.segmenter=jeiba", "expected jieba, rjieba, whitespace, character, or the name of an installed plug-in"),
+        ("vocab.size=3", "expected 0, or a whole number, at least 4"),
+        ("train.dropout=1", "expected -1, or a number from 0 to 0.95"),
         ("embed.layers=bottom", "expected all, average, top, mix, the number of a layer"),
     ],
 )
@@ -154,7 +160,7 @@ def test_mistakes_are_named(assignment: str, told: str) -> None:
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, "vocab = 5\n[train]\nbatchsize = 3\nseed = 'x'\n[modle]\ncell_dim = 7\n")
     told = messages_of(path, "train.dropout=2", "text.heldout_share=-1", "nonsense")
-    named = ("vocab", "batchsize", "train.seed", "modle", "nonsense", "text.heldout_share", "train.dropout")
+    named = ("vocab", "batchsize", "train.seed", "modle", "nonsense", "train.dropout", "text.heldout_share")
     assert [name for name, message in zip(named, told, strict=True) if name not in message] == []
     assert all(message.startswith(f"{path}: ") for message in told[:4])
 
@@ -164,8 +170,6 @@ def test_settings_that_contradict_each_other() -> None:
         ("model.projection_dim=7", "model.cell_dim=5"),
         ("train.max_tokens=0", "train.epochs=0"),
         ("vocab.init=model", "vocab.words=words.txt"),
-        ("text.user_dictionary=words.txt", "text.segmenter=whitespace"),
-        ("text.user_dictionary=words.txt", "text.segmenter=character"),
         ("train.train_embeddings=false", "model.tie_softmax=true"),
     ):
         (message,) = messages_of(None, first, second)
@@ -207,3 +211,15 @@ def test_settings_without_influence_on_results_are_left_out() -> None:
         assert every - set(result_settings(section)) == free.get(name, set())
     assert "epochs" not in result_settings(TrainConfig(), without=("epochs",))
     assert result_settings(TrainConfig(seed=5))["seed"] == 5
+
+
+def test_the_json_schema_allows_what_the_settings_allow() -> None:
+    schema = settings_schema()
+    train = schema["$defs"]["train"]
+    assert train["properties"]["batch_size"] | {"description": ""} == {
+        "description": "", "type": "integer", "minimum": 1, "default": 64,
+    }  # fmt: skip
+    assert set(train["properties"]["softmax"]["enum"]) == {"sampled", "full"}
+    assert "minimum" not in train["properties"]["dropout"]  # -1 is allowed too
+    assert not train["additionalProperties"]
+    assert json.loads(elmo_zh("--print-schema").stdout) == json.loads(json.dumps(schema))

@@ -1,0 +1,237 @@
+"""Declare settings, options of commands and arguments of Python calls, each once.
+
+`declare` makes a field of a dataclass. Its type, default, range and help are all that TOML files, --set, options, JSON
+files, Python calls, the JSON Schema and the pages on settings and commands know of it: they read `values_of`.
+"""
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any, cast, get_args
+
+from elmo_zh.choices import Registry
+from elmo_zh.config.layers import ALLOWED, Layers
+from elmo_zh.language import N_, _
+
+Choices = Registry | tuple[str, ...]
+
+_KINDS: Mapping[Any, str] = {
+    bool: N_("true or false"),
+    int: N_("a whole number"),
+    float: N_("a number"),
+    str: N_("text"),
+    Layers: ALLOWED,
+}
+# Larger whole numbers do not fit into the integers of arrays and files.
+_MOST = {int: 2**63, float: math.inf}
+_PAIRS = N_("a list of pairs of whole numbers, such as [[1, 32], [2, 64]]")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Value:
+    """A declared value: a field of a dataclass, and what `declare` says of it."""
+
+    name: str
+    kind: Any  # Its type, without None
+    is_optional: bool  # Whether it may be None
+    default: Any  # MISSING if it must be given
+    help: str
+    choices: Choices | None
+    least: float | None
+    most: float | None
+    above: float | None
+    also: float | None
+    check: Callable[[str], bool] | None
+    expects: str
+    is_free: bool
+    is_later: bool
+    is_file: bool
+    option: Mapping[str, Any]
+
+    def convert(self, given: Any) -> Any:
+        """Return a value in the declared type; raise ValueError if it is not allowed, as `allowed` describes."""
+        from msgspec import ValidationError, convert
+
+        value = given.item() if hasattr(given, "item") and not getattr(given, "ndim", 0) else given  # a NumPy number
+        if value is None and self.is_optional:
+            return None
+        if self.kind is Layers:
+            return Layers(value)
+        if self.kind is int and isinstance(value, float) and value.is_integer():
+            value = int(value)  # 3e6 is a natural way to write three million
+        if self.kind is str and type(value) is int:
+            value = str(value)  # the number of a column
+        try:
+            converted = convert(value, self.kind)
+        except ValidationError as error:
+            raise ValueError(str(error)) from None
+        is_known = self.choices is None or converted in self.choices
+        if not (is_known and self._is_in_range(converted) and (self.check is None or self.check(converted))):
+            raise ValueError(self.allowed(str))
+        return converted
+
+    def parse(self, text: str) -> Any:
+        """Return the value of an option's text; raise ValueError if it is not allowed."""
+        if self.kind not in (int, float):
+            return self.convert(text)
+        is_whole = text.strip().lstrip("+-").isdecimal()
+        return self.convert(int(text) if is_whole else float(text))
+
+    def limits(self) -> str:
+        """Return the range of a number, such as 1<=x<=100; "" if it has none."""
+        low = f"{self.above}<" if self.above is not None else f"{self.least}<=" if self.least is not None else ""
+        high = "" if self.most is None else f"<={self.most}"
+        if low and not high:
+            return f"x>{self.above}" if self.above is not None else f"x>={self.least}"
+        return f"{low}x{high}" if high else ""
+
+    def _is_in_range(self, value: Any) -> bool:
+        if not isinstance(value, int | float) or (self.also is not None and value == self.also):
+            return True
+        return (
+            math.isfinite(value)
+            and abs(value) < _MOST.get(self.kind, math.inf)
+            and (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+        )
+
+    def allowed(self, say: Callable[[str], str] = _) -> str:
+        """Return what is allowed, in the user's language or as `say` puts it: kind and range, or the choices."""
+        if self.choices is not None:
+            names = ", ".join(self.choices)
+            has_plug_ins = isinstance(self.choices, Registry) and self.choices.group
+            plug_ins = N_("{names}, or the name of an installed plug-in (docs/adding.md)")
+            return say(plug_ins).format(names=names) if has_plug_ins else names
+        kind, template = say(self.expects or _KINDS.get(self.kind, _PAIRS)), "{kind}"
+        if self.above is not None:
+            template = N_("{kind} above {above}") if self.most is None else N_("{kind} above {above}, at most {most}")
+        elif self.least is not None:
+            template = N_("{kind}, at least {least}") if self.most is None else N_("{kind} from {least} to {most}")
+        elif self.most is not None:
+            template = N_("{kind}, at most {most}")
+        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in self._limits().items()}
+        text = say(template).format(kind=kind, **limits)
+        return text if self.also is None else say(N_("{other}, or {range}")).format(other=f"{self.also:g}", range=text)
+
+    def explained(self, say: Callable[[str], str] = _) -> str:
+        """Return what it means, in the user's language; {choices} in its help stands for the names in a registry."""
+        registry = self.choices if isinstance(self.choices, Registry) else None
+        return say(self.help).format(choices=registry.described(say)) if registry else say(self.help)
+
+    def _limits(self) -> dict[str, float | None]:
+        return {"above": self.above, "least": self.least, "most": self.most}
+
+    def refusal(self, given: Any, section: str = "") -> str:
+        """Return a line, without a full stop, that refuses a value and says what is allowed."""
+        name = f"{section}.{self.name}" if section else self.name
+        return _("{name} = {value}; expected {allowed}").format(name=name, value=repr(given), allowed=self.allowed())
+
+
+def declare(
+    default: Any,
+    help: str,  # noqa: A002
+    *,
+    choices: Choices | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    also: float | None = None,
+    check: Callable[[str], bool] | None = None,
+    expects: str = "",
+    free: bool = False,
+    later: bool = False,
+    is_file: bool = False,
+    **option: Any,
+) -> Any:
+    """Return the field of a setting, an option or an argument.
+
+    Args:
+        default: The default; ... for an option that must be given.
+        help: Its meaning, in English; shown in the user's language.
+        choices: The allowed names.
+        least: The smallest number allowed.
+        most: The largest number allowed.
+        above: The exclusive lower limit of a number, in place of `least`.
+        also: A number outside the range that has a meaning of its own.
+        check: Returns whether a text is allowed.
+        expects: What `check` allows, in English.
+        free: Whether it cannot change any result, so that no stage has to run again.
+        later: Whether records leave out the default, so that those made before it was declared stay valid.
+        is_file: Whether it names a file or a bundle, of which records keep the digest.
+        option: Further arguments of click.option, such as metavar; names=("--seeds",) if the option is not named like
+            the field; path={"exists": True, "dir_okay": False} for click.Path.
+    """
+    about: dict[str, Any] = {"choices": choices, "least": least, "most": most, "above": above, "also": also}
+    about |= {"help": help, "check": check, "expects": expects, "is_free": free, "is_later": later, "is_file": is_file}
+    about["option"] = option
+    return field(default=MISSING if default is ... else default, metadata={"declared": about})
+
+
+def values_of(group: type) -> Mapping[str, Value]:
+    """Return the declared values of a dataclass by name."""
+    return _values_of(cast(Hashable, group))
+
+
+@cache
+def _values_of(group: Any) -> Mapping[str, Value]:
+    return {
+        each.name: Value(
+            name=each.name,
+            kind=_kind_of(each.type),
+            is_optional=type(None) in get_args(each.type),
+            default=each.default,
+            **each.metadata["declared"],
+        )
+        for each in fields(group)
+        if "declared" in each.metadata
+    }
+
+
+def _kind_of(annotation: Any) -> Any:
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return kinds[0] if type(None) in get_args(annotation) else annotation
+
+
+class Section:
+    """A section of the settings; a subclass is named like the section, with Config after it."""
+
+    def problems(self) -> Iterator[str]:
+        """Yield a line, without a full stop, for each value that is not allowed or contradicts another one."""
+        yield from problems_of(self, type(self).__name__.removesuffix("Config").lower())
+        yield from self.contradictions()
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield a line for values that contradict each other."""
+        yield from ()
+
+
+def problems_of(group: Any, section: str = "") -> Iterator[str]:
+    """Yield a line, without a full stop, for each declared value of a dataclass that is not allowed."""
+    for name, value in values_of(type(group)).items():
+        try:
+            value.convert(getattr(group, name))
+        except ValueError:
+            yield value.refusal(getattr(group, name), section)
+
+
+def is_encoding(name: str) -> bool:
+    """Return whether a text is auto or an encoding that Python knows."""
+    try:
+        b"a".decode("utf-8" if name == "auto" else name)
+    except LookupError:
+        return False
+    except UnicodeError:
+        pass  # "a" is half of a character in this encoding, or is not in it
+    return True
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text is a regular expression."""
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
