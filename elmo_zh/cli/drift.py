@@ -14,7 +14,7 @@ from elmo_zh.cli.options import Common, common_options, takes
 from elmo_zh.cli.senses import require_picture
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.language import translate
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import aligned, counted, first_ten
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
       elmo-zh drift news.index --periods year --picture drift.png
     """
     if options.periods is not None and len(indexes) > 1:
-        raise click.UsageError("--periods divides a single index. Leave out --periods, or give one INDEX.")
+        raise click.UsageError(_("--periods divides a single index. Leave out --periods, or give one INDEX."))
     require_picture(options.picture)
     from elmo_zh.contexts.build_index import load_word_list
     from elmo_zh.contexts.drift import measure_drift, moved_lines, rows
@@ -87,7 +87,9 @@ def _draw(found: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
         each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in top
     }
     boundaries = [step.boundary for step in top[0].steps]
-    save_picture(drift_figure(curves, boundaries, f"{translate(found.by)}, layer {found.layer}"), picture)
+    save_picture(
+        drift_figure(curves, boundaries, _("{by}, layer {layer}").format(by=_(found.by), layer=found.layer)), picture
+    )
 
 
 def _report(
@@ -102,36 +104,57 @@ def _report(
 
     model = shown_model(Path(indexes[0].model["path"]))
     common.console.note(
-        f"Model: {model}. Compared {counted(len(found.words), 'word')} in layer {found.layer}, out of"
-        f" {found.num_shared:,} that occur in every period. Words with q below {LEVEL}:"
-        f" {sum(each.q < LEVEL for each in found.words):,}."
+        _(
+            "Model: {model}. Compared {words} in layer {layer}, out of {num_shared} that occur in"
+            " every period. Words with q below {LEVEL}: {value}."
+        ).format(
+            model=model,
+            words=counted(len(found.words), "{number} word", "{number} words"),
+            layer=found.layer,
+            num_shared=f"{found.num_shared:,}",
+            LEVEL=LEVEL,
+            value=f"{sum(each.q < LEVEL for each in found.words):,}",
+        )
     )
     if by_lines := [period.name for period in found.periods if period.by_lines]:
         common.console.note(
-            f"Periods with fewer than {LEAST_DOCUMENTS} documents: {first_ten(by_lines)}. In these, the test treats"
-            " each raw line as a document, so the topic of one document may look like a change."
+            _(
+                "Periods with fewer than {LEAST_DOCUMENTS} documents: {by_lines}. In these, the test"
+                " treats each raw line as a document, so the topic of one document may look like a change."
+            ).format(LEAST_DOCUMENTS=LEAST_DOCUMENTS, by_lines=first_ten(by_lines))
         )
     if found.fragments:
         pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
         common.console.note(
-            f"Left out {counted(len(pairs), 'fragment')} of longer words: {first_ten(pairs)}. To compare"
-            " fragments too, add --with-fragments."
+            _("Left out {pairs} of longer words: {pairs2}. To compare fragments too, add --with-fragments.").format(
+                pairs=counted(len(pairs), "{number} fragment", "{number} fragments"), pairs2=first_ten(pairs)
+            )
         )
     if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
         common.console.warn(
-            "All indexes are of the same text, so no word can have changed. Give indexes of different texts."
+            _("All indexes are of the same text, so no word can have changed. Give indexes of different texts.")
         )
     left_out = {each.word for each in found.words} | found.fragments.keys()
     if missing := sorted((words or frozenset()) - left_out):
         common.console.warn(
-            f"{counted(len(missing), 'word')} from --words could not be compared: {first_ten(missing)}. A word must"
-            f" occur in at least {options.min_count} different sentences (--min-count) and two documents per period."
+            _(
+                "{missing} from --words could not be compared: {missing2}. A word must occur in at least"
+                " {min_count} different sentences (--min-count) and two documents per period."
+            ).format(
+                missing=counted(len(missing), "{number} word", "{number} words"),
+                missing2=first_ten(missing),
+                min_count=options.min_count,
+            )
         )
     least = 1 / (options.permutations + 1)
     if any(each.p <= least for each in found.words) and all(each.q >= LEVEL for each in found.words):
         common.console.warn(
-            f"{counted(options.permutations, 'permutation')} may be too few for {counted(len(found.words), 'word')}: no"
-            f" q is below {LEVEL}. Use --permutations {round(len(found.words) / LEVEL) + 1}"
+            _("{permutations} may be too few for {words}: no q is below {LEVEL}. Use --permutations {words2}").format(
+                permutations=counted(options.permutations, "{number} permutation", "{number} permutations"),
+                words=counted(len(found.words), "{number} word", "{number} words"),
+                LEVEL=LEVEL,
+                words2=round(len(found.words) / LEVEL) + 1,
+            )
         )
 
 
@@ -154,11 +177,15 @@ def _finish(
             lines += ["", word.word, *_step_lines(word), *_moved_line_rows((word.old, word.new), moved)]
     lines.append("")
     if options.output:
-        lines.append(f"{counted(len(found.words), 'word')}: {options.output}")
+        lines.append(f"{counted(len(found.words), '{number} word', '{number} words')}: {options.output}")
     if options.picture:
-        lines.append(f"Wrote {options.picture}")
+        lines.append(_("Wrote {picture}").format(picture=options.picture))
     first, index = typed_word(top[0][0].word), found.periods[-1].index.path
-    lines.append(f"Next: {program()} neighbours {first} --in SENTENCE --index {shlex.quote(str(index))}")
+    lines.append(
+        _("Next: {program} neighbours {first} --in SENTENCE --index {index}").format(
+            program=program(), first=first, index=shlex.quote(str(index))
+        )
+    )
     results = [
         {
             **_rounded(asdict(word)),
@@ -198,14 +225,14 @@ def _table_lines(words: "Sequence[WordDrift]") -> list[str]:
     from elmo_zh.contexts.drift_statistics import MEASURES
 
     optional = {
-        translate("change"): [each.change for each in words],
-        translate("fragment"): [each.fragment for each in words],
+        _("change"): [each.change for each in words],
+        _("fragment"): [each.fragment for each in words],
     }
     more = {name: cells for name, cells in optional.items() if any(cells)}
     measures = [name for name in MEASURES if getattr(words[0], name) is not None]
-    header = ["word", words[0].old, words[0].new]
+    header = [N_("word"), words[0].old, words[0].new]
     header += ["excess" if name == "excess" else name.upper() for name in measures]
-    header += ["interval", "baseline", "old spread", "new spread", "p", "q", *more]
+    header += [N_("interval"), N_("baseline"), N_("old spread"), N_("new spread"), "p", "q", *more]
     found = []
     for number, each in enumerate(words):
         row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
@@ -225,7 +252,7 @@ def _step_lines(word: "WordDrift") -> list[str]:
             step.boundary,
             f"{step.distance:.4f}",
             f"({_interval(step)})",
-            f"{translate('baseline')} {step.baseline:.4f}",
+            _("baseline {value}").format(value=f"{step.baseline:.4f}"),
             f"p {step.p:.2g}",
             f"q {step.q:.2g}",
         ]
@@ -244,4 +271,4 @@ def _moved_line_rows(periods: Sequence[str], lines: "Sequence[Sequence[Neighbour
 
 
 def _interval(compared: "Comparison") -> str:
-    return translate(f"{compared.low:.4f} to {compared.high:.4f}")
+    return _("{low} to {high}").format(low=f"{compared.low:.4f}", high=f"{compared.high:.4f}")

@@ -13,6 +13,7 @@ import click
 from elmo_zh.cli.model_options import load_embedder, load_embedder_of
 from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
 from elmo_zh.contexts import PageChoice
+from elmo_zh.language import _
 from elmo_zh.run.reporter import counted, first_ten, format_bytes
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _load(
 
     if path is None or is_run(path):
         if path is not None and common.model is not None:
-            raise click.UsageError("A run has a model of its own. Leave out RUN or --model.")
+            raise click.UsageError(_("A run has a model of its own. Leave out RUN or --model."))
         subject = Subject.find(path or common.model)
         embedder = load_embedder(common, subject.model)
         # With --output, --force overwrites the page, not the index.
@@ -124,7 +125,9 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
     labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
     if not labels or not labels.rows:
         return None
-    common.console.note(f"Labels: the senses marked in {senses}. To show other labels: --labels FILE")
+    common.console.note(
+        _("Labels: the senses marked in {senses}. To show other labels: --labels FILE").format(senses=senses)
+    )
     return labels
 
 
@@ -137,10 +140,14 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
     listed = load_word_list(choice.word_list) if choice.word_list else frozenset()
     found = by_count(index, listed)
     if missing := sorted(listed.difference(found)):
-        number = counted(len(missing), "word")
-        problem = f"The index {index.path} lacks {number} from --words {choice.word_list}: {first_ten(missing)}"
+        number = counted(len(missing), "{number} word", "{number} words")
+        problem = _("The index {path} lacks {number} from --words {word_list}: {missing}").format(
+            path=index.path, number=number, word_list=choice.word_list, missing=first_ten(missing)
+        )
         if not found:
-            raise ElmoZhError(f"{problem}. List words that the index contains, or leave out --words.")
+            raise ElmoZhError(
+                _("{problem}. List words that the index contains, or leave out --words.").format(problem=problem)
+            )
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
@@ -157,7 +164,7 @@ def _server(common: Common, port: int | None) -> "ExploreServer":
     except OutputError:
         if port is not None:
             raise
-        common.console.note(f"Port {_PORT} is in use, so another one is used.")
+        common.console.note(_("Port {PORT} is in use, so another one is used.").format(PORT=_PORT))
         return ExploreServer(0)
 
 
@@ -165,8 +172,12 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
     from elmo_zh.explore.server import open_in_browser
 
     is_opened = opens and open_in_browser(address)
-    line = f"The page is open in your browser: {address}" if is_opened else f"Open {address} in a browser."
-    common.console.note(f"{line} Until the data has been computed, the page shows only a notice.")
+    line = (
+        _("The page is open in your browser: {address}").format(address=address)
+        if is_opened
+        else _("Open {address} in a browser.").format(address=address)
+    )
+    common.console.note(_("{line} Until the data has been computed, the page shows only a notice.").format(line=line))
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
@@ -175,15 +186,20 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
 
     described = _described(content.overview)
     server.show(build_page(content.overview, live=True), sentences)
-    occurrences, words = counted(described["occurrences"], "occurrence"), counted(content.num_words, "word")
-    line = f"{server.address} shows {occurrences} of {words}. Ctrl-C stops the server."
+    occurrences, words = (
+        counted(described["occurrences"], "{number} occurrence", "{number} occurrences"),
+        counted(content.num_words, "{number} word", "{number} words"),
+    )
+    line = _("{address} shows {occurrences} of {words}. Ctrl-C stops the server.").format(
+        address=server.address, occurrences=occurrences, words=words
+    )
     common.finish({"address": server.address, **described}, line, bundle=sentences.embedder.bundle)
     sys.stdout.flush()
     try:
         sentences.compute_words()
         server.wait()
     except KeyboardInterrupt:
-        common.console.note("The server has stopped.")
+        common.console.note(_("The server has stopped."))
 
 
 def _described(data: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +217,12 @@ def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[st
     words = data["words"]
     common.finish(
         {"output": str(output), "bytes": num_bytes, **_described(data)},
-        f"{output} shows {counted(len(data['points']), 'occurrence')} of {counted(len(words), 'word')}"
-        f" ({format_bytes(num_bytes)}).",
-        f"Next: open {output.resolve().as_uri()} in a browser.",
+        _("{output} shows {data} of {words} ({num_bytes}).").format(
+            output=output,
+            data=counted(len(data["points"]), "{number} occurrence", "{number} occurrences"),
+            words=counted(len(words), "{number} word", "{number} words"),
+            num_bytes=format_bytes(num_bytes),
+        ),
+        _("Next: open {as_uri} in a browser.").format(as_uri=output.resolve().as_uri()),
         bundle=embedder.bundle,
     )

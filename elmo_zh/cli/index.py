@@ -30,6 +30,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.invocation import program, typed_word
+from elmo_zh.language import _
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -97,9 +98,16 @@ def _finish(common: Common, embedder: "ElmoEmbedder", report: "IndexReport") -> 
         common.console.warn(describe_missing_words(missing, "--words"))
     common.finish(
         {"output": str(report.path), **counts, "bytes": report.num_bytes, "missing_words": list(missing)},
-        f"Wrote {report.path} ({format_bytes(report.num_bytes)}): {counted(counts['occurrences'], 'occurrence')} of"
-        f" {counted(counts['words'], 'word')} in {counted(counts['kept_lines'], 'line')}.",
-        f"Next: {program()} neighbours WORD --in SENTENCE --index {shlex.quote(str(report.path))}",
+        _("Wrote {path} ({num_bytes}): {counts} of {counts2} in {counts3}.").format(
+            path=report.path,
+            num_bytes=format_bytes(report.num_bytes),
+            counts=counted(counts["occurrences"], "{number} occurrence", "{number} occurrences"),
+            counts2=counted(counts["words"], "{number} word", "{number} words"),
+            counts3=counted(counts["kept_lines"], "{number} line", "{number} lines"),
+        ),
+        _("Next: {program} neighbours WORD --in SENTENCE --index {path}").format(
+            program=program(), path=shlex.quote(str(report.path))
+        ),
         bundle=embedder.bundle,
     )
 
@@ -134,7 +142,7 @@ def neighbours(
       elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index my.index --same-word --layer 1
     """
     if not word.strip():
-        raise click.UsageError("WORD is empty. Give a word from the sentence.")
+        raise click.UsageError(_("WORD is empty. Give a word from the sentence."))
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, require_occurrences
 
@@ -185,8 +193,12 @@ def _show_neighbours(
 def _next_step(index: "ContextIndex", word: str) -> str:
     path = shlex.quote(str(index.path))
     if word in index:
-        return f"Next, see all usages of this word: {program()} senses {typed_word(word)} --index {path}"
-    return f"Next, see the words of the index in the browser: {program()} explore {path}"
+        return _("Next, see all usages of this word: {program} senses {word} --index {path}").format(
+            program=program(), word=typed_word(word), path=path
+        )
+    return _("Next, see the words of the index in the browser: {program} explore {path}").format(
+        program=program(), path=path
+    )
 
 
 def _result(found: "NeighbourLine") -> dict[str, Any]:

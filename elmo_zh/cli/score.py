@@ -23,6 +23,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
 from elmo_zh.invocation import program
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, chosen_format, save_rows
 
@@ -61,14 +62,25 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
         reading = LineReading(segmented=common.segmented, split_sentences=splits)
         scorer = LineScorer(bundle, reading)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
-    _report_words(common, scorer, counts, " Unknown words lower the perplexity, so compare bits per character instead.")
+    _report_words(
+        common, scorer, counts, _(" Unknown words lower the perplexity, so compare bits per character instead.")
+    )
     figures = counts.figures()
     assert figures is not None, "evaluate_texts raises an error for text without a sentence"
     common.finish(
         asdict(figures),
-        f"perplexity {figures.perplexity:,.2f} (forward {figures.forward_perplexity:,.2f},"
-        f" backward {figures.backward_perplexity:,.2f}), {figures.bits_per_character:.4f} bits per character,"
-        f" {figures.oov_rate:.2%} of the words unknown, {counted(figures.num_predictions, 'prediction')}",
+        _(
+            "perplexity {perplexity} (forward {forward_perplexity}, backward {backward_perplexity}),"
+            " {bits_per_character} bits per character, {oov_rate} of the words unknown,"
+            " {num_predictions}"
+        ).format(
+            perplexity=f"{figures.perplexity:,.2f}",
+            forward_perplexity=f"{figures.forward_perplexity:,.2f}",
+            backward_perplexity=f"{figures.backward_perplexity:,.2f}",
+            bits_per_character=f"{figures.bits_per_character:.4f}",
+            oov_rate=f"{figures.oov_rate:.2%}",
+            num_predictions=counted(figures.num_predictions, "{number} prediction", "{number} predictions"),
+        ),
         bundle=bundle,
     )
 
@@ -149,17 +161,23 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in MEASURES_OF_PAIRS)]
         for kind, group in groups.items()
     ]
-    header = ["kind", "pairs", "by probability", "by perplexity", "by SLLN-LP"]
+    header = [N_("kind"), N_("pairs"), N_("by probability"), N_("by perplexity"), N_("by SLLN-LP")]
     right, by_perplexity, by_slln_lp = (f"{total / max(1, len(scores)):.1%}" for total in totals.values())
-    summary = (
-        f"The first sentence is more probable in {totals['right']:,} of {counted(len(scores), 'pair')}: {right}"
-        f" ({by_perplexity} by perplexity, {by_slln_lp} by SLLN-LP)"
+    summary = _(
+        "The first sentence is more probable in {totals} of {scores}: {right} ({by_perplexity}"
+        " by perplexity, {by_slln_lp} by SLLN-LP)"
+    ).format(
+        totals=f"{totals['right']:,}",
+        scores=counted(len(scores), "{number} pair", "{number} pairs"),
+        right=right,
+        by_perplexity=by_perplexity,
+        by_slln_lp=by_slln_lp,
     )
     common.finish(
         {"pairs": len(scores), **totals, "groups": groups, "output": str(output) if output else None},
         *(aligned(rows, header=header) if len(rows) > 1 else ()),
         summary,
-        *([f"Wrote {output}"] if output else []),
+        *([_("Wrote {output}").format(output=output)] if output else []),
         bundle=bundle,
     )
 
@@ -173,22 +191,24 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     if options.pairs is not None:
         if _keeps(options) or options.kind or options.by == "token" or options.against or options.split_sentences:
             raise click.UsageError(
-                "--pairs cannot be combined with --against, --by token, --format, --keep-below, --keep-share or"
-                " --split-sentences. Use --pairs without these options."
+                _(
+                    "--pairs cannot be combined with --against, --by token, --format, --keep-below,"
+                    " --keep-share or --split-sentences. Use --pairs without these options."
+                )
             )
         return
     if common.as_json and output is None:
-        raise click.UsageError("With --json, stdout is for the result. Write the scores to a file: --output FILE")
+        raise click.UsageError(_("With --json, stdout is for the result. Write the scores to a file: --output FILE"))
     if common.engine != "local" and output is None:
-        raise click.UsageError("--engine dask needs an output file on a disk that all workers share: --output FILE")
+        raise click.UsageError(_("--engine dask needs an output file on a disk that all workers share: --output FILE"))
     if None not in limits.values():
-        raise click.UsageError("--keep-below and --keep-share cannot be combined. Give only one of them.")
+        raise click.UsageError(_("--keep-below and --keep-share cannot be combined. Give only one of them."))
     if not math.isfinite(options.keep_below or 0):
-        raise click.UsageError("--keep-below must be a finite number.")
+        raise click.UsageError(_("--keep-below must be a finite number."))
     if _keeps(options) and (options.kind or options.by == "token"):
-        raise click.UsageError("--keep-below and --keep-share write whole lines. Leave out --format and --by token.")
+        raise click.UsageError(_("--keep-below and --keep-share write whole lines. Leave out --format and --by token."))
     if options.against and options.by == "token":
-        raise click.UsageError("--against compares whole lines, not tokens. Leave out --by token.")
+        raise click.UsageError(_("--against compares whole lines, not tokens. Leave out --by token."))
 
 
 def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path | None) -> None:
@@ -201,9 +221,17 @@ def _finish(common: Common, job: "ScoreJob", report: "ScoreReport", output: Path
             common.console.note(line)
         return
     if report.kept is None and counts.tokens:
-        lines.append(f"Next, keep the most probable lines: {program()} score FILE --keep-share 0.8 --output kept.txt")
+        lines.append(
+            _("Next, keep the most probable lines: {program} score FILE --keep-share 0.8 --output kept.txt").format(
+                program=program()
+            )
+        )
     elif report.kept:
-        lines.append(f"Next, train on the kept lines: {program()} pipeline {shlex.quote(str(output))} --run runs/NAME")
+        lines.append(
+            _("Next, train on the kept lines: {program} pipeline {output} --run runs/NAME").format(
+                program=program(), output=shlex.quote(str(output))
+            )
+        )
     figures = counts.figures()
     kept = {} if report.kept is None else {"kept": report.kept}
     common.finish(
@@ -224,7 +252,11 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", a
     from elmo_zh.embed.unknown_rate import describe_unknown_rate
 
     if counts.cut_words:
-        common.console.note(f"Words truncated because the model cannot read them whole: {counts.cut_words:,}")
+        common.console.note(
+            _("Words truncated because the model cannot read them whole: {cut_words}").format(
+                cut_words=f"{counts.cut_words:,}"
+            )
+        )
     warning = describe_unknown_rate(scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts)
     if warning:
         common.console.warn(warning + advice)
@@ -232,11 +264,22 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts", a
 
 def _describe(report: "ScoreReport", output: Path | None) -> list[str]:
     counts, figures = report.counts, report.counts.figures()
-    line = (
-        f"{counted(counts.lines, 'line')} ({counts.empty_lines:,} empty), {counted(counts.tokens, 'token')}"
-        f" ({counts.unknown:,} unknown)"
+    line = _("{lines} ({empty_lines} empty), {tokens} ({unknown} unknown)").format(
+        lines=counted(counts.lines, "{number} line", "{number} lines"),
+        empty_lines=f"{counts.empty_lines:,}",
+        tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
+        unknown=f"{counts.unknown:,}",
     )
     if figures:
-        line = f"{line}, perplexity {figures.perplexity:,.2f}, {figures.bits_per_character:.4f} bits per character"
+        line = _("{line}, perplexity {perplexity}, {bits_per_character} bits per character").format(
+            line=line, perplexity=f"{figures.perplexity:,.2f}", bits_per_character=f"{figures.bits_per_character:.4f}"
+        )
     place = f": {output}" if output else ""
-    return [line + place] if report.kept is None else [line, f"{counted(report.kept, 'line')} kept{place}"]
+    return (
+        [line + place]
+        if report.kept is None
+        else [
+            line,
+            _("{kept} kept{place}").format(kept=counted(report.kept, "{number} line", "{number} lines"), place=place),
+        ]
+    )

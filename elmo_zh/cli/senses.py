@@ -18,7 +18,7 @@ from elmo_zh.cli.options import Common, common_options, reads, takes
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import program, typed_word
-from elmo_zh.language import translate
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import aligned, counted
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
     if options.no_substitutes and common.model:
-        raise click.UsageError("--no-substitutes needs no model. Leave out --model or --no-substitutes.")
+        raise click.UsageError(_("--no-substitutes needs no model. Leave out --model or --no-substitutes."))
     require_picture(options.picture)
     from elmo_zh.contexts.columns import require_column
     from elmo_zh.contexts.index import ContextIndex
@@ -71,8 +71,11 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
         _write(index, found, options)
     if found.layer == 0:
         common.console.note(
-            "In layer 0, a word has the same vector in every sentence, so only the words around it tell its usages"
-            " apart. To compare vectors that depend on the whole sentence, choose a higher layer: --layer 1"
+            _(
+                "In layer 0, a word has the same vector in every sentence, so only the words around it"
+                " tell its usages apart. To compare vectors that depend on the whole sentence, choose a"
+                " higher layer: --layer 1"
+            )
         )
     counts = usage_counts(index, found, column) if column else {}
     _finish(common, index, found, substitutes, embedder, counts, options)
@@ -92,7 +95,7 @@ def _way_out_without_substitutes() -> Iterator[None]:
     try:
         yield
     except BundleError as error:
-        advice = f"{error.messages[-1]} Or leave out substitutes: --no-substitutes"
+        advice = _("{messages} Or leave out substitutes: --no-substitutes").format(messages=error.messages[-1])
         raise BundleError(*error.messages[:-1], advice) from None
 
 
@@ -107,12 +110,21 @@ def _write(index: "ContextIndex", found: "Senses", options: SenseOptions) -> Non
         from elmo_zh.pictures.usages import usages_figure
 
         names = [
-            (translate(f"usage {usage.number + 1}: {usage.share:.0%}"), " ".join(usage.words[:3]))
+            (
+                _("usage {number}: {share}").format(number=usage.number + 1, share=f"{usage.share:.0%}"),
+                " ".join(usage.words[:3]),
+            )
             for usage in found.usages
         ]
-        count = counted(len(found.usages), "usage")
+        count = counted(len(found.usages), "{number} usage", "{number} usages")
         title = f"{found.word}: {count}" if can_write(found.word) else count
-        details = [f"{counted(len(found.clusters.labels), 'occurrence')}, layer {found.layer}", index.path.name]
+        details = [
+            _("{labels}, layer {layer}").format(
+                labels=counted(len(found.clusters.labels), "{number} occurrence", "{number} occurrences"),
+                layer=found.layer,
+            ),
+            index.path.name,
+        ]
         figure = usages_figure(found.clusters.places, found.clusters.labels, names, title, details)
         save_picture(figure, options.picture)
 
@@ -148,35 +160,51 @@ def _finish(
         *(line for usage in found.usages for line in _describe(usage, substitutes)),
         "",
         *_share_lines(options.by, counts),
-        *(f"Wrote {path}" for path in written.values() if path),
-        "Next, see the occurrences on a map in the browser:"
-        f" {program()} explore {shlex.quote(str(index.path))} --word {typed_word(found.word)}",
+        *(_("Wrote {path}").format(path=path) for path in written.values() if path),
+        _("Next, see the occurrences on a map in the browser: {program} explore {path} --word {word}").format(
+            program=program(), path=shlex.quote(str(index.path)), word=typed_word(found.word)
+        ),
         bundle=embedder.bundle if embedder else None,
     )
 
 
 def _summary(found: "Senses") -> str:
-    occurrences, usages = counted(len(found.clusters.labels), "occurrence"), counted(len(found.usages), "usage")
+    occurrences, usages = (
+        counted(len(found.clusters.labels), "{number} occurrence", "{number} occurrences"),
+        counted(len(found.usages), "{number} usage", "{number} usages"),
+    )
     if repeated := int(found.is_repeated.sum()):
-        occurrences = f"{occurrences} ({repeated:,} more in repeated lines)"
-    return f"{found.word}: {occurrences}, {usages} in layer {found.layer}."
+        occurrences = _("{occurrences} ({repeated} more in repeated lines)").format(
+            occurrences=occurrences, repeated=f"{repeated:,}"
+        )
+    return _("{word}: {occurrences}, {usages} in layer {layer}.").format(
+        word=found.word, occurrences=occurrences, usages=usages, layer=found.layer
+    )
 
 
 def _describe(usage: "Usage", substitutes: list[list[str]] | None) -> list[str]:
     from elmo_zh.contexts.occurrences import keyword_lines
 
-    lines = ["", f"usage {usage.number + 1}: {usage.share:.1%} ({counted(len(usage.nearest), 'occurrence')})"]
+    lines = [
+        "",
+        _("usage {number}: {share} ({nearest})").format(
+            number=usage.number + 1,
+            share=f"{usage.share:.1%}",
+            nearest=counted(len(usage.nearest), "{number} occurrence", "{number} occurrences"),
+        ),
+    ]
     if usage.words:
-        lines.append(f"used like: {' '.join(usage.words)}")
+        lines.append(_("used like: {words}").format(words=" ".join(usage.words)))
     if substitutes is not None:
-        lines.append(f"substitutes: {' '.join(substitutes[usage.number])}")
+        lines.append(_("substitutes: {substitutes}").format(substitutes=" ".join(substitutes[usage.number])))
     return [*lines, *keyword_lines(usage.nearest[:_NUM_LINES])]
 
 
 def _share_lines(by: str | None, counts: Mapping[str, Sequence[int]]) -> list[str]:
     """Return a table with the share of each usage for each value of a column; empty without a column."""
     rows = [[value, f"{sum(own):,}", *(f"{each / sum(own):.1%}" for each in own)] for value, own in counts.items()]
-    header = [str(by), "occurrences", *(f"usage {number}" for number in range(1, len(rows[0]) - 1))] if rows else ()
+    numbers = range(1, len(rows[0]) - 1) if rows else ()
+    header = [str(by), N_("occurrences"), *(_("usage {number}").format(number=number) for number in numbers)]
     return [*aligned(rows, header=header), ""] if rows else []
 
 

@@ -11,6 +11,7 @@ from elmo_zh.cli.options import Common, common_options_of_readers, input_options
 from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Hints, aligned, counted
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
@@ -69,21 +70,28 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     common.finish(
         {"ranking": options.ranking, "occurrences": results},
         *(line for each, result in zip(occurrences, results, strict=True) for line in _describe(each, result)),
-        f"{word}: {counted(len(results), 'occurrence')}. Next, find its substitutes throughout a text:"
-        f" {program()} substitutes --file FILE --word {typed_word(word)}",
+        _(
+            "{word}: {results}. Next, find its substitutes throughout a text: {program} substitutes"
+            " --file FILE --word {word2}"
+        ).format(
+            word=word,
+            results=counted(len(results), "{number} occurrence", "{number} occurrences"),
+            program=program(),
+            word2=typed_word(word),
+        ),
         bundle=bundle,
     )
 
 
 def _check_usage(text: str | None, options: SubstituteOptions) -> None:
     if (text is None) == (options.file is None):
-        raise click.UsageError("Give either a sentence or --file FILE.")
+        raise click.UsageError(_("Give either a sentence or --file FILE."))
     if (options.word is None) == (options.position is None):
-        raise click.UsageError("Give either --word WORD or --position N.")
+        raise click.UsageError(_("Give either --word WORD or --position N."))
     if options.file is not None and options.word is None:
-        raise click.UsageError("--position needs a single sentence. With --file, give --word WORD instead.")
+        raise click.UsageError(_("--position needs a single sentence. With --file, give --word WORD instead."))
     if options.word is not None and not options.word.strip():
-        raise click.UsageError("--word is empty. Give a word that occurs in the text.")
+        raise click.UsageError(_("--word is empty. Give a word that occurs in the text."))
 
 
 def _occurrences_in_text(
@@ -109,7 +117,7 @@ def _occurrences_in_file(
                 if len(parts) > 1:
                     hints.give("cut lines", describe_cuts(text.name, len(parts) - 1))
                 place = text.place(number)
-                for start, part, _ in parts:
+                for start, part, _is_rest in parts:
                     if word in part:
                         found = find_occurrences(
                             embedder, part, word, segmented=common.segmented, place=place, text_start=start
@@ -117,7 +125,11 @@ def _occurrences_in_file(
                         is_empty = is_empty and not found
                         yield from found
     if is_empty:
-        raise CorpusError(f"{options.file}: no line contains the word {word}. Give a word that occurs in the text.")
+        raise CorpusError(
+            _("{file}: no line contains the word {word}. Give a word that occurs in the text.").format(
+                file=options.file, word=word
+            )
+        )
 
 
 def _result(occurrence: "TokenInSentence", found: "Substitutes", *, hide: bool) -> dict[str, Any]:
@@ -152,10 +164,10 @@ def _describe(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator
         yield f"{occurrence.source}:{occurrence.line + 1}"
     best, own = result["substitutes"], result.get("own")
     shown = best if own is None or own["rank"] <= len(best) else [*best, own]
-    header = ["word", "rank", "probability", "forward", "backward"]
+    header = [N_("word"), N_("rank"), N_("probability"), N_("forward"), N_("backward")]
     yield from aligned([_cells(each, occurrence.word) for each in shown], header=header)
     if "own" in result and own is None:
-        yield f"{occurrence.word} is outside the model's vocabulary, so it has no rank."
+        yield _("{word} is outside the model's vocabulary, so it has no rank.").format(word=occurrence.word)
     yield ""
 
 

@@ -34,6 +34,7 @@ from elmo_zh.embed.formats import TextBlock
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import CorpusError, ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter, load_npy, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
@@ -98,7 +99,9 @@ def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozens
     """Read and normalise a file with one word per line; raise CorpusError if it has no words."""
     words = form_words(iter_lines(path), normalise)
     if not words:
-        raise CorpusError(f"--words {path}: the file contains no words. Write one word on each line.")
+        raise CorpusError(
+            _("--words {path}: the file contains no words. Write one word on each line.").format(path=path)
+        )
     return words
 
 
@@ -114,7 +117,9 @@ def word_former(embedder: "ElmoEmbedder", *, segmented: bool) -> Callable[[str],
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
-    return f"The tokens of the text do not include {counted(len(words), 'word')} from {argument}: {first_ten(words)}"
+    return _("The tokens of the text do not include {words} from {argument}: {words2}").format(
+        words=counted(len(words), "{number} word", "{number} words"), argument=argument, words2=first_ten(words)
+    )
 
 
 class Sampler:
@@ -237,7 +242,10 @@ class IndexJob:
         """Raise ElmoZhError if the model cannot be used so."""
         if self.embedder.is_stateful:
             raise ElmoZhError(
-                "The vectors in an index must not depend on previous sentences. Use an embedder that is not stateful."
+                _(
+                    "The vectors in an index must not depend on previous sentences. Use an embedder that is"
+                    " not stateful."
+                )
             )
         if self.settings.options.split_sentences:
             require_sentences(self.embedder.bundle)
@@ -322,7 +330,7 @@ class IndexJob:
             hint_at_long_lines(text, tokens.counts, hints)
             read.append(_ReadText(text, digest, tokens))
         if not read:
-            raise CorpusError("The folder contains no text files. Give text files, or a folder that contains some.")
+            raise CorpusError(_("The folder contains no text files. Give text files, or a folder that contains some."))
         return read
 
     def _choose(self, given: _ChooseFrom, files: Files) -> dict[str, Any]:
@@ -368,10 +376,16 @@ class IndexJob:
         if found["occurrences"]:
             return
         names = ", ".join(text.name for text in self.texts[:3])
-        reason = "Lower --min-count, or give more text."
+        reason = _("Lower --min-count, or give more text.")
         if self.settings.words is not None:
-            reason = "Write the words of --words as the segmenter splits them."
-        raise CorpusError(f"{names}: no word to index among {counted(len(words.numbers), 'distinct token')}. {reason}")
+            reason = _("Write the words of --words as the segmenter splits them.")
+        raise CorpusError(
+            _("{names}: no word to index among {numbers}. {reason}").format(
+                names=names,
+                numbers=counted(len(words.numbers), "{number} distinct token", "{number} distinct tokens"),
+                reason=reason,
+            )
+        )
 
     def _make_room(self, counts: dict[str, int], work: Work) -> None:
         """Report the size of the vectors, and raise OutputError if the disk does not have enough space."""
@@ -382,9 +396,17 @@ class IndexJob:
         advice = "--layers top, --max-per-word 100, --min-count 10"
         space = work.require_space(self.output, max(0, needed), advice=advice)
         work.reporter.note(
-            f"Indexing {counted(counts['occurrences'], 'occurrence')} of {counted(counts['words'], 'word')} in"
-            f" {counted(counts['kept_lines'], 'line')}; the vectors take {format_bytes(vector_bytes)}"
-            f" ({counted(num_layers, 'layer')}, float16), {space}"
+            _(
+                "Indexing {counts} of {counts2} in {counts3}; the vectors take {vector_bytes}"
+                " ({num_layers}, float16), {space}"
+            ).format(
+                counts=counted(counts["occurrences"], "{number} occurrence", "{number} occurrences"),
+                counts2=counted(counts["words"], "{number} word", "{number} words"),
+                counts3=counted(counts["kept_lines"], "{number} line", "{number} lines"),
+                vector_bytes=format_bytes(vector_bytes),
+                num_layers=counted(num_layers, "{number} layer", "{number} layers"),
+                space=space,
+            )
         )
 
 

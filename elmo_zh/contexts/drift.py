@@ -28,6 +28,7 @@ from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import find_clusters
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.vocabulary.vocabulary import is_word
 
@@ -124,18 +125,27 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
         names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
         pairs = zip(names, indexes, strict=True)
         found = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
-        described = f"{indexes[0].path} is a single period."
+        described = _("{path} is a single period.").format(path=indexes[0].path)
     else:
         [index] = indexes
         values = require_column(index.columns, column, "--periods")
         kept = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
         found = [Period(values.values[code], index, values.codes == code) for code in kept]
         found = [period for period in found if period.lines.any()]
-        described = f"The column {column} of {index.path} has {counted(len(found), 'value')}."
+        described = _("The column {column} of {path} has {found}.").format(
+            column=column, path=index.path, found=counted(len(found), "{number} value", "{number} values")
+        )
     if len(found) < 2:
         raise ElmoZhError(
-            f"{described} At least two periods are needed. Give several indexes, or --periods with a column that has"
-            " several values." + (f" Columns of the index: {', '.join(indexes[0].columns)}" if column is None else "")
+            _(
+                "{described} At least two periods are needed. Give several indexes, or --periods with a"
+                " column that has several values."
+            ).format(described=described)
+            + (
+                _(" Columns of the index: {columns}").format(columns=", ".join(indexes[0].columns))
+                if column is None
+                else ""
+            )
         )
     return tuple(found)
 
@@ -224,7 +234,7 @@ class Drift:
     def __repr__(self) -> str:
         first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
         dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
-        return f"<Drift of {counted(len(self.words), 'word')} in layer {self.layer} by {self.by}: {first}{dots}>"
+        return f"<Drift of {len(self.words):,} words in layer {self.layer} by {self.by}: {first}{dots}>"
 
 
 def measure_drift(
@@ -305,19 +315,24 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     for new in indexes[1:]:
         if [old.model[name] for name in _SAME] != [new.model[name] for name in _SAME]:
             raise ElmoZhError(
-                f"{old.path} and {new.path} were made with different models, or a different --precision or"
-                " --unknown, so their vectors cannot be compared. Rebuild one as the other was made: index --model"
+                _(
+                    "{path} and {path2} were made with different models, or a different --precision or"
+                    " --unknown, so their vectors cannot be compared. Rebuild one as the other was made:"
+                    " index --model"
+                ).format(path=old.path, path2=new.path)
             )
     shared = sorted(set.intersection(*(set(index.layers) for index in indexes)) - {0})
     if layer is None and not shared:
-        raise ElmoZhError("The indexes share no layer above 0. Rebuild them with the same layers: index --layers")
+        raise ElmoZhError(_("The indexes share no layer above 0. Rebuild them with the same layers: index --layers"))
     best = shared[-1] if layer is None else layer
     for index in indexes:
         index.vectors(best)
     if best == 0:
         raise ElmoZhError(
-            "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a higher"
-            " layer with --layer."
+            _(
+                "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a"
+                " higher layer with --layer."
+            )
         )
     return best
 
@@ -413,14 +428,15 @@ def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def _why_none(comparing: _Comparing, fragments: Mapping[str, str]) -> str:
     names = ", ".join(period.name for period in comparing.periods)
     if fragments:
-        return (
-            f"Only likely fragments of longer words are left to compare, such as {next(iter(fragments))} in"
-            f" {next(iter(fragments.values()))}. Add --with-fragments to compare them, or give other words."
-        )
-    return (
-        f"No word occurs in at least {comparing.min_count} different sentences, from at least two documents, in every"
-        f" one of the periods {names}. Lower --min-count, compare fewer periods, or index more text."
-    )
+        return _(
+            "Only likely fragments of longer words are left to compare, such as {fragments} in"
+            " {values}. Add --with-fragments to compare them, or give other words."
+        ).format(fragments=next(iter(fragments)), values=next(iter(fragments.values())))
+    return _(
+        "No word occurs in at least {min_count} different sentences, from at least two"
+        " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
+        " periods, or index more text."
+    ).format(min_count=comparing.min_count, names=names)
 
 
 def moved_lines(

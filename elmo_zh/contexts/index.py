@@ -25,6 +25,7 @@ from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.invocation import program
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.mark import require_unchanged
 from elmo_zh.run.reporter import Reporter
@@ -210,7 +211,7 @@ class ContextIndex:
         """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
         for path in self._layout.files(self.layers):
             if not path.is_file():
-                raise OutputError(f"{path} is missing. Rebuild the index.")
+                raise OutputError(_("{path} is missing. Rebuild the index.").format(path=path))
             if path.stat().st_size != self.info["bytes"][path.name]:
                 raise _damaged(path)
 
@@ -325,9 +326,10 @@ class ContextIndex:
     def _source_column(self) -> Column:
         lines = self._array(self._layout.lines)
         texts, numbers = lines["source"], lines["number"]
-        first = np.cumsum([0, *(max(1, len(members.names)) for _, members in self._texts)])[:-1]
+        all_members = [members for _name, members in self._texts]
+        first = np.cumsum([0, *(max(1, len(members.names)) for members in all_members)])[:-1]
         codes = first[texts].astype(COLUMN)
-        for text, (_, members) in enumerate(self._texts):
+        for text, members in enumerate(all_members):
             is_here = texts == text
             if members.names:
                 codes[is_here] += np.searchsorted(members.first_lines, numbers[is_here], "right").astype(COLUMN) - 1
@@ -414,8 +416,10 @@ class ContextIndex:
         if digest != self.model_digest:
             own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
             raise ElmoZhError(
-                f"{self.path} was made with the model {self.model['path']} ({own}), but {path} is a different model"
-                f" ({other}). Give the model of the index with --model, or rebuild the index: index --model"
+                _(
+                    "{path} was made with the model {model} ({own}), but {path2} is a different model"
+                    " ({other}). Give the model of the index with --model, or rebuild the index: index --model"
+                ).format(path=self.path, model=self.model["path"], own=own, path2=path, other=other)
             )
 
     def _number(self, word: str) -> int | None:
@@ -437,7 +441,11 @@ class ContextIndex:
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
             known = ", ".join(map(str, self.layers))
-            raise ElmoZhError(f"{self.path} has no vectors for layer {layer}. Choose one of its layers: {known}")
+            raise ElmoZhError(
+                _("{path} has no vectors for layer {layer}. Choose one of its layers: {known}").format(
+                    path=self.path, layer=layer, known=known
+                )
+            )
         return layer
 
 
@@ -449,8 +457,12 @@ def _load_info(folder: Path) -> dict[str, Any]:
     """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
     path = IndexLayout(folder).info
     if not path.is_file():
-        raise OutputError(f"{folder} is not an index. Create an index with: {program()} index TEXT --output INDEX")
-    require_unchanged(path, "Rebuild the index.")
+        raise OutputError(
+            _("{folder} is not an index. Create an index with: {program} index TEXT --output INDEX").format(
+                folder=folder, program=program()
+            )
+        )
+    require_unchanged(path, _("Rebuild the index."))
     try:
         info = read_json(path)
         number = info["format"]
@@ -458,26 +470,34 @@ def _load_info(folder: Path) -> dict[str, Any]:
         raise _damaged(path) from None
     if number != INDEX_FORMAT:
         raise OutputError(
-            f"{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}. Rebuild the index"
-            " with this version."
+            _(
+                "{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}."
+                " Rebuild the index with this version."
+            ).format(path=path, number=number, INDEX_FORMAT=INDEX_FORMAT)
         )
     return dict(info)
 
 
 def _damaged(path: Path) -> OutputError:
-    return OutputError(f"{path} is damaged. Rebuild the index.")
+    return OutputError(_("{path} is damaged. Rebuild the index.").format(path=path))
 
 
 def _describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
     """Return the message that a word has no vectors in an index, with similar words that do."""
     if is_token:
-        return (
-            f"{word} occurs in the texts of {index}, but the index has no vectors for this word. Rebuild the index with"
-            " a lower --min-count, or with the word in --words."
-        )
+        return _(
+            "{word} occurs in the texts of {index}, but the index has no vectors for this word."
+            " Rebuild the index with a lower --min-count, or with the word in --words."
+        ).format(word=word, index=index)
     with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
     similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
     found = ", ".join(map(shown, similar))
-    advice = f"Did you mean {found}?" if similar else "No word in the index shares a character with this word."
-    return f"{shown(word) or 'An empty word'} is not in the index {index}. {advice}"
+    advice = (
+        _("Did you mean {found}?").format(found=found)
+        if similar
+        else _("No word in the index shares a character with this word.")
+    )
+    return _("{value} is not in the index {index}. {advice}").format(
+        value=shown(word) or "An empty word", index=index, advice=advice
+    )

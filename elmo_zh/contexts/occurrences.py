@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.run.reporter import aligned, counted, display_width
 from elmo_zh.text.alignment import TokenisedLine
 
@@ -45,11 +46,13 @@ class TokenInSentence:
         if self.segmented_as is None:
             return ""
         if len(self.segmented_as) > _SHOWN_CHARACTERS:
-            return f"This long sentence was cut before and after {self.word}, which was not one of its tokens."
-        return (
-            f"The segmentation {' '.join(self.segmented_as)} does not have {self.word} as a token, so the sentence was"
-            f" segmented again as {' '.join(self.tokens)}."
-        )
+            return _("This long sentence was cut before and after {word}, which was not one of its tokens.").format(
+                word=self.word
+            )
+        return _(
+            "The segmentation {segmented_as} does not have {word} as a token, so the sentence was"
+            " segmented again as {tokens}."
+        ).format(segmented_as=" ".join(self.segmented_as), word=self.word, tokens=" ".join(self.tokens))
 
 
 def find_occurrences(
@@ -102,7 +105,11 @@ def require_occurrences(
     if not found:
         _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
-        raise CorpusError(f"{word} is not a word of the sentence: {described} Choose a word from the sentence.")
+        raise CorpusError(
+            _("{word} is not a word of the sentence: {described} Choose a word from the sentence.").format(
+                word=word, described=described
+            )
+        )
     return found
 
 
@@ -124,7 +131,9 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
     if not 0 <= position < len(prepared.tokens):
         _require_text(text)
         raise CorpusError(
-            f"--position {position} is too high: {describe_tokens(text, prepared)} Positions are counted from 0."
+            _("--position {position} is too high: {text} Positions are counted from 0.").format(
+                position=position, text=describe_tokens(text, prepared)
+            )
         )
     start, end = prepared.offsets[position].tolist()
     return TokenInSentence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
@@ -132,14 +141,16 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
 
 def _require_text(text: str) -> None:
     if not text.strip():
-        raise CorpusError("The sentence is empty. Give a sentence with at least one word.")
+        raise CorpusError(_("The sentence is empty. Give a sentence with at least one word."))
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     """Return a sentence that lists the tokens of a text, for use in messages."""
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) + " …" * (len(prepared.tokens) > _SHOWN_CHARACTERS) or "-"
-    return f"{shown!r} consists of {counted(len(prepared.tokens), 'token')} ({tokens})."
+    return _("{shown!r} consists of {tokens} ({tokens2}).").format(
+        shown=shown, tokens=counted(len(prepared.tokens), "{number} token", "{number} tokens"), tokens2=tokens
+    )
 
 
 @dataclass(frozen=True)

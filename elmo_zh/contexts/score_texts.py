@@ -20,6 +20,7 @@ from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.row_texts import parse_fields
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
@@ -270,7 +271,9 @@ def evaluate_texts(
             counts.add(line.score)
     if not counts.sentences:
         raise CorpusError(
-            f"{', '.join(text.name for text in texts)}: there is no sentence to score. Give a file with text."
+            _("{value}: there is no sentence to score. Give a file with text.").format(
+                value=", ".join(text.name for text in texts)
+            )
         )
     return counts
 
@@ -336,7 +339,7 @@ def write_kept(
             num_kept += 1
             output.write(line)
     if num_lines != len(keys):
-        raise CorpusError("A text changed while it was being read. Run the same command again, with --force.")
+        raise CorpusError(_("A text changed while it was being read. Run the same command again, with --force."))
     return num_kept
 
 
@@ -431,7 +434,9 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
     names = parse_fields(given)
     if len(names) not in (2, 3):
         raise ConfigError(
-            f"--pairs {given!r} has {counted(len(names), 'column')}; expected FIRST,SECOND or FIRST,SECOND,KIND."
+            _("--pairs {given!r} has {names}; expected FIRST,SECOND or FIRST,SECOND,KIND.").format(
+                given=given, names=counted(len(names), "{number} column", "{number} columns")
+            )
         )
     return names
 
@@ -458,7 +463,11 @@ def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> It
         second, *group = (_cell(record, name, text, number) for name in names[1:])
         if not record.line.strip() or not second.strip():
             source, line = text.place(number)
-            raise CorpusError(f"{source}: record {line + 1} needs two sentences. Complete or remove the record.")
+            raise CorpusError(
+                _("{source}: record {line} needs two sentences. Complete or remove the record.").format(
+                    source=source, line=line + 1
+                )
+            )
         yield record.line, second, "".join(group)
 
 
@@ -467,8 +476,10 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
     if own is None:
         source, line = text.place(number)
         raise CorpusError(
-            f"{source}: record {line + 1} has no column {name}. Columns other than the first sentence:"
-            f" {', '.join(record.columns) or 'none'}. Correct the record, or the column names: --pairs FIRST,SECOND"
+            _(
+                "{source}: record {line} has no column {name}. Columns other than the first sentence:"
+                " {value}. Correct the record, or the column names: --pairs FIRST,SECOND"
+            ).format(source=source, line=line + 1, name=name, value=", ".join(record.columns) or "none")
         )
     return own
 

@@ -15,6 +15,7 @@ from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -142,13 +143,17 @@ def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[
 def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: int | None) -> None:
     if num_distinct < 2:
         raise ElmoZhError(
-            f"{word} has only one occurrence in {index.path} (repeated lines count once), but at least two are needed"
-            " to find usages. Give another word, or index more text."
+            _(
+                "{word} has only one occurrence in {path} (repeated lines count once), but at least two"
+                " are needed to find usages. Give another word, or index more text."
+            ).format(word=word, path=index.path)
         )
     if num_usages is not None and num_distinct < num_usages:
         raise ElmoZhError(
-            f"{word} has {num_distinct} occurrences in {index.path} (repeated lines count once), too few for"
-            f" {num_usages} usages. Ask for fewer with --usages, or index more text."
+            _(
+                "{word} has {num_distinct} occurrences in {path} (repeated lines count once), too few"
+                " for {num_usages} usages. Ask for fewer with --usages, or index more text."
+            ).format(word=word, num_distinct=num_distinct, path=index.path, num_usages=num_usages)
         )
 
 
@@ -160,8 +165,11 @@ def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: i
     if len(different) < num_usages:
         others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
         raise ElmoZhError(
-            f"In layer {layer}, the number of distinct vectors ({len(different)}) is too low for {num_usages} usages."
-            f" Lower --usages, or choose another layer with --layer. Other layers above 0 in the index: {others}"
+            _(
+                "In layer {layer}, the number of distinct vectors ({different}) is too low for"
+                " {num_usages} usages. Lower --usages, or choose another layer with --layer. Other layers"
+                " above 0 in the index: {others}"
+            ).format(layer=layer, different=len(different), num_usages=num_usages, others=others)
         )
 
 

@@ -21,6 +21,7 @@ from elmo_zh.embed.reduction import Reduction
 from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import OptionError, OutputError
+from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
@@ -46,8 +47,11 @@ class DumpSettings(Reduction):
         check_layers(self.layers, embedder.num_layers, "embed", "--layers", kind=OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
             raise OptionError(
-                "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON with the weights"
-                ' that a task has learned, such as {"scalar_parameters": [0.1, 0.9, 0.2], "gamma": 1.0}.'
+                _(
+                    "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON"
+                    ' with the weights that a task has learned, such as {"scalar_parameters": [0.1, 0.9,'
+                    ' 0.2], "gamma": 1.0}.'
+                )
             )
         if self.split_sentences:
             require_sentences(embedder.bundle)
@@ -164,7 +168,7 @@ class DumpJob:
     def _hint(self, counts: TokenCounts, unknown: Counter[str], reporter: Reporter) -> None:
         text, hints = self.text, self.hints or Hints(reporter)
         if not counts.lines:
-            reporter.warn(f"{text.name} is empty, so its output contains no vectors.")
+            reporter.warn(_("{name} is empty, so its output contains no vectors.").format(name=text.name))
         hint_at_long_lines(text, counts, hints)
         line = describe_unknown_rate(self.embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
         if line:
@@ -179,8 +183,13 @@ class DumpJob:
         space = work.require_space(self.output, max(0, missing_bytes), advice=advice)
         unit = "sentence" if self.settings.split_sentences else "line"
         work.reporter.note(
-            f"{self.text.name} contains {counted(counts.lines, unit)} and {counted(counts.tokens, 'token')};"
-            f" the vectors take {format_bytes(contents.vector_bytes)}, {space}"
+            _("{name} contains {lines} and {tokens}; the vectors take {vector_bytes}, {space}").format(
+                name=self.text.name,
+                lines=counted(counts.lines, unit),
+                tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
+                vector_bytes=format_bytes(contents.vector_bytes),
+                space=space,
+            )
         )
 
     def _compute(self, tokens: TextTokens, contents: Contents, work: Work) -> list[FinishedPart]:
@@ -267,7 +276,9 @@ def plan_targets(
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")
         return [Target(input_text(source, config, segmented=segmented), output or default)]
     if output is not None and output.exists() and not output.is_dir():
-        raise OutputError(f"{output} is a file. For several texts or a folder, --output must be a folder.")
+        raise OutputError(
+            _("{output} is a file. For several texts or a folder, --output must be a folder.").format(output=output)
+        )
     targets: dict[Path, Target] = {}
     for source in sources.sources:
         target = _place(source, arguments, output)
@@ -276,8 +287,10 @@ def plan_targets(
         other = targets.setdefault(target.absolute(), Target(text, target)).text.source
         if other is not source:
             raise OutputError(
-                f"The outputs for {other.name} and {source.name} would both be written to {target}. Give the folder"
-                " that contains both files, or embed each file separately, with its own --output."
+                _(
+                    "The outputs for {name} and {name2} would both be written to {target}. Give the folder"
+                    " that contains both files, or embed each file separately, with its own --output."
+                ).format(name=other.name, name2=source.name, target=target)
             )
     return list(targets.values())
 

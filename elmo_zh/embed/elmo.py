@@ -23,6 +23,7 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.checks import check_path, check_token_sentences, refusal
 from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.language_model import build_modules, weights_of
 from elmo_zh.model.scalar_mix import ScalarMix
@@ -330,7 +331,9 @@ def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Seque
     shape = parse_shape(load_options(options_file), options_file, None)
     if shape.characters and not shape.characters.is_published:
         raise BundleError(
-            f"{options_file} belongs to a bundle converted from ELMoForManyLangs. Load the bundle with from_bundle."
+            _(
+                "{options_file} belongs to a bundle converted from ELMoForManyLangs. Load the bundle with from_bundle."
+            ).format(options_file=options_file)
         )
     weights = load_model(weight_file, shape, with_softmax=False)
     return BatchBiLM(build_modules(weights)[0], build_lexicon(shape, None, BYTES), vocab_to_cache)

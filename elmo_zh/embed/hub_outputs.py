@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_list
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.text.segmenters.registry import split_tokens
 
 _EXPECTED = "a list of strings or of lists of words"
@@ -50,7 +51,11 @@ def hub_outputs(
         tokens = _cut(tokens, [int(length) for length in sequence_len])
     weights = np.full(num_layers, 1 / num_layers) if layer_weights is None else np.array(layer_weights)
     if weights.shape != (num_layers,):
-        raise ElmoZhError(f"layer_weights has shape {weights.shape}; expected ({num_layers},).")
+        raise ElmoZhError(
+            _("layer_weights has shape {shape}; expected ({num_layers},).").format(
+                shape=weights.shape, num_layers=num_layers
+            )
+        )
     lengths = [len(words) for words in tokens]
     layers = np.zeros((num_layers, len(tokens), max(lengths, default=0), dimension), np.float32)
     for row, vectors in enumerate(embed_tokens(tokens, "outputs")):
@@ -71,5 +76,9 @@ def _cut(tokens: Sequence[list[str]], lengths: Sequence[int]) -> list[list[str]]
     if len(lengths) != len(tokens) or any(
         not 0 <= length <= len(words) for length, words in zip(lengths, tokens, strict=True)
     ):
-        raise ElmoZhError(f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count.")
+        raise ElmoZhError(
+            _("sequence_len is {lengths}; expected one length per sentence, from 0 to its word count.").format(
+                lengths=lengths
+            )
+        )
     return [words[:length] for words, length in zip(tokens, lengths, strict=True)]

@@ -24,6 +24,7 @@ from elmo_zh.bundle.read import Bundle
 from elmo_zh.checks import Place
 from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.reader.batches import PackedSentences, iter_length_sorted
 from elmo_zh.reader.bilm import LayerState, State
 from elmo_zh.reader.composition import Composition, parts_of
@@ -249,6 +250,12 @@ def check_places(places: Sequence[Place]) -> None:
     for tokens, position in places:
         if not 0 <= position < len(tokens):
             expected = (
-                f"expected a position from 0 to {len(tokens) - 1}" if tokens else "an empty sentence has no positions"
+                _("expected a position from 0 to {tokens}").format(tokens=len(tokens) - 1)
+                if tokens
+                else _("an empty sentence has no positions")
             )
-            raise ElmoZhError(f"position {position} is outside the sentence: {expected}.")
+            raise ElmoZhError(
+                _("position {position} is outside the sentence: {expected}.").format(
+                    position=position, expected=expected
+                )
+            )

@@ -16,6 +16,7 @@ from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.language import _
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Hints, Reporter, format_bytes
 from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
@@ -57,11 +58,15 @@ def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError unless the model is known to have been trained on sentences."""
     if not _reads_sentences(bundle):
         known = (
-            "the model does not say how its training text was split"
+            _("the model does not say how its training text was split")
             if bundle.text is None
-            else "the model was trained on whole lines"
+            else _("the model was trained on whole lines")
         )
-        raise BundleError(f"{bundle.path}: {known}. Leave out --split-sentences to embed each line as a whole.")
+        raise BundleError(
+            _("{path}: {known}. Leave out --split-sentences to embed each line as a whole.").format(
+                path=bundle.path, known=known
+            )
+        )
 
 
 @dataclass(kw_only=True)
@@ -181,16 +186,28 @@ class Tokeniser:
             num_bytes = len(line.tokens) * self.embedder.num_layers * self.embedder.dimension * 4
             if num_bytes > _MOST_LINE_BYTES:
                 name, number = text.place(row.line)
-                alone = "Put each sentence on a line of its own."
-                advice = "Put each paragraph on a line of its own, or add: --split-sentences"
+                alone = _("Put each sentence on a line of its own.")
+                advice = _("Put each paragraph on a line of its own, or add: --split-sentences")
                 raise CorpusError(
-                    f"{name}: line {number + 1} has {len(line.tokens):,} tokens, whose vectors take"
-                    f" {format_bytes(num_bytes)} of memory; the limit is {format_bytes(_MOST_LINE_BYTES)}."
-                    f" {advice if self._may_split else alone}"
+                    _(
+                        "{name}: line {number} has {tokens} tokens, whose vectors take {num_bytes} of memory;"
+                        " the limit is {MOST_LINE_BYTES}. {value}"
+                    ).format(
+                        name=name,
+                        number=number + 1,
+                        tokens=f"{len(line.tokens):,}",
+                        num_bytes=format_bytes(num_bytes),
+                        MOST_LINE_BYTES=format_bytes(_MOST_LINE_BYTES),
+                        value=advice if self._may_split else alone,
+                    )
                 )
             if "\0" in row.text and any("\0" in token for token in line.tokens):
                 name, number = text.place(row.line)
-                raise CorpusError(f"{name}: line {number + 1} has a NUL character, which HDF5 cannot store. Remove it.")
+                raise CorpusError(
+                    _("{name}: line {number} has a NUL character, which HDF5 cannot store. Remove it.").format(
+                        name=name, number=number + 1
+                    )
+                )
             yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
 
 
@@ -263,7 +280,9 @@ def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> No
     if counts.long_lines:
         hints.give(
             "long lines",
-            f"Some lines of {text.name} are long and contain several sentences ({counts.long_lines:,} of"
-            f" {counts.lines:,}), but the model was trained on single sentences, so the vectors of these lines are"
-            " worse than they could be. To split the lines as in training, add: --split-sentences",
+            _(
+                "Some lines of {name} are long and contain several sentences ({long_lines} of {lines}),"
+                " but the model was trained on single sentences, so the vectors of these lines are worse"
+                " than they could be. To split the lines as in training, add: --split-sentences"
+            ).format(name=text.name, long_lines=f"{counts.long_lines:,}", lines=f"{counts.lines:,}"),
         )

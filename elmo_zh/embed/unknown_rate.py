@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.language import _
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
@@ -29,12 +30,18 @@ def describe_unknown_rate(
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, rate):
         return None
     most_frequent = sorted(unknown_words, key=lambda word: -unknown_words[word])[:_SHOWN_WORDS]
-    segmenter = (bundle.info["segmenter"] or {}).get("name", "the segmenter used in training")
-    return (
-        f"{num_unknown / num_tokens:.1%} of the {num_tokens:,} tokens are outside the model's vocabulary, such as"
-        f" {', '.join(word[:_SHOWN_CHARACTERS] for word in most_frequent)}. In its held-out text, the share is"
-        f" {rate:.1%}. Give Chinese text in the script (simplified or traditional) and the domain of the model, raw or"
-        f" segmented with {segmenter}."
+    segmenter = (bundle.info["segmenter"] or {}).get("name", _("the segmenter used in training"))
+    return _(
+        "{num_unknown} of the {num_tokens} tokens are outside the model's vocabulary, such as"
+        " {value}. In its held-out text, the share is {rate}. Give Chinese text in the script"
+        " (simplified or traditional) and the domain of the model, raw or segmented with"
+        " {segmenter}."
+    ).format(
+        num_unknown=f"{num_unknown / num_tokens:.1%}",
+        num_tokens=f"{num_tokens:,}",
+        value=", ".join(word[:_SHOWN_CHARACTERS] for word in most_frequent),
+        rate=f"{rate:.1%}",
+        segmenter=segmenter,
     )
 
 

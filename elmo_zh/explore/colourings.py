@@ -10,6 +10,7 @@ from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore.points import WordPoints
+from elmo_zh.language import _
 from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter, counted
 
@@ -45,16 +46,19 @@ class PointLabels:
         """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
         note_input(path)
         rows = enumerate(iter_lines(path), start=1)
-        _, header = next(rows, (0, ""))
-        columns = header.split("\t")
+        columns = next(rows, (0, ""))[1].split("\t")
         names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))
         if not {_FILE, _LINE, _WORD}.intersection(columns) or not names:
             raise CorpusError(
-                f"{path}: line 1 has the columns {', '.join(columns) or 'none'}; expected at least one of the columns"
-                " file, line and word, plus a column of labels, separated by tabs."
+                _(
+                    "{path}: line 1 has the columns {value}; expected at least one of the columns file, line"
+                    " and word, plus a column of labels, separated by tabs."
+                ).format(path=path, value=", ".join(columns) or "none")
             )
         if len(set(columns)) < len(columns):
-            raise CorpusError(f"{path}: line 1 names a column twice. Give each column a name of its own.")
+            raise CorpusError(
+                _("{path}: line 1 names a column twice. Give each column a name of its own.").format(path=path)
+            )
         files = _names_of_texts([*texts, *archives])
         found: dict[_Key, tuple[str, ...]] = {}
         for number, row in rows:
@@ -66,8 +70,10 @@ class PointLabels:
                 if key[0] in archives and key[1] is not None:
                     member = next(text for text in texts if text.startswith(f"{key[0]}/"))
                     raise CorpusError(
-                        f"{path}: line {number}: {key[0]} is an archive, and each file in it has its own line"
-                        f" numbers. Give one of these files, such as {member}"
+                        _(
+                            "{path}: line {number}: {key} is an archive, and each file in it has its own line"
+                            " numbers. Give one of these files, such as {member}"
+                        ).format(path=path, number=number, key=key[0], member=member)
                     )
                 own = tuple(fields[name] for name in names)
                 before = found.get(key, own)
@@ -112,7 +118,11 @@ def _keys(line: IndexedLine, start: int, word: str) -> Iterator[_Key]:
 def _fields(row: str, columns: Sequence[str], where: str) -> dict[str, str]:
     fields = row.split("\t")
     if len(fields) != len(columns):
-        raise CorpusError(f"{where} has {counted(len(fields), 'column')}; expected {len(columns)}, as in line 1.")
+        raise CorpusError(
+            _("{where} has {fields}; expected {columns}, as in line 1.").format(
+                where=where, fields=counted(len(fields), "{number} column", "{number} columns"), columns=len(columns)
+            )
+        )
     return dict(zip(columns, fields, strict=True))
 
 
@@ -121,10 +131,18 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
     if (file := fields.get(_FILE)) is not None:
         source = files.get(file)
         if source is None and file in files:
-            raise CorpusError(f"{where}: the paths of several texts in the index end in {file}. Give more of the path.")
+            raise CorpusError(
+                _("{where}: the paths of several texts in the index end in {file}. Give more of the path.").format(
+                    where=where, file=file
+                )
+            )
         if source is None:
             shown = ", ".join(list(files)[:_SHOWN_NAMES])
-            raise CorpusError(f"{where}: the index contains no text named {file}. Examples of its texts: {shown}")
+            raise CorpusError(
+                _("{where}: the index contains no text named {file}. Examples of its texts: {shown}").format(
+                    where=where, file=file, shown=shown
+                )
+            )
     line = _number(fields, _LINE, where)
     # Without its line, the place of a character says nothing.
     start = None if line is None else _number(fields, _START, where)
@@ -134,7 +152,11 @@ def _key(fields: Mapping[str, str], files: Mapping[str, str | None], where: str)
 def _number(fields: Mapping[str, str], name: str, where: str) -> int | None:
     given = fields.get(name)
     if given is not None and not (given.isascii() and given.isdecimal()):
-        raise CorpusError(f"{where}: {name} is {given}; expected a whole number, 0 or greater.")
+        raise CorpusError(
+            _("{where}: {name} is {given}; expected a whole number, 0 or greater.").format(
+                where=where, name=name, given=given
+            )
+        )
     return None if given is None else int(given)
 
 
@@ -229,7 +251,9 @@ def _by_labels(
     for name in labels.kinds:
         own = [labels.label(name, *place) for place in places]
         if all(label is None for label in own):
-            reporter.warn(f"{labels.path}: no occurrence on the page has a label in column {name}.")
+            reporter.warn(
+                _("{path}: no occurrence on the page has a label in column {name}.").format(path=labels.path, name=name)
+            )
         colouring = Colouring.of(own, [word for *_, word in places])
         found[f"label:{name}"] = replace(colouring, chinese=labels.chinese(name, colouring.labels))
     return found

@@ -18,6 +18,7 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
+from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.job import run_job
@@ -70,8 +71,16 @@ class Subject:
 def _default_model() -> Path:
     if not os.environ.get("ELMO_ZH_MODEL") and not LATEST.exists() and STARTER not in MODELS:
         raise BundleError(
-            f"No model was found: {LATEST} does not exist, and no model named {STARTER} is installed."
-            f" Train one with: {train_command()} - or install {STARTER}. {starter_line()}"
+            _(
+                "No model was found: {LATEST} does not exist, and no model named {STARTER} is installed."
+                " Train one with: {train_command} - or install {STARTER2}. {starter_line}"
+            ).format(
+                LATEST=LATEST,
+                STARTER=STARTER,
+                train_command=train_command(),
+                STARTER2=STARTER,
+                starter_line=starter_line(),
+            )
         )
     return default_bundle()
 
@@ -102,14 +111,16 @@ def load_own_index(
     place = subject.index(embedder.bundle.digest)
     if not force:
         if (index := _usable(place, embedder)) is not None:
-            reporter.note(f"Index: {place}, built with this model. To rebuild it: --force")
+            reporter.note(_("Index: {place}, built with this model. To rebuild it: --force").format(place=place))
             return index
         _require_own(place, subject)
     if before:
         before()
     problem = _explain_no_text(subject)
     for text in _texts_of(subject):
-        reporter.note(f"Building the index {place} from {text.description}.")
+        reporter.note(
+            _("Building the index {place} from {description}.").format(place=place, description=text.description)
+        )
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
@@ -152,8 +163,10 @@ def _require_own(path: Path, subject: Subject) -> None:
         is_own = False
     if not is_own:
         raise OutputError(
-            f"{path} is an index that explore did not create, so explore does not overwrite it. Move it elsewhere"
-            f" or, to replace it, run: {command('explore', *subject.arguments, '--force')}"
+            _(
+                "{path} is an index that explore did not create, so explore does not overwrite it. Move"
+                " it elsewhere or, to replace it, run: {value}"
+            ).format(path=path, value=command("explore", *subject.arguments, "--force"))
         )
 
 
@@ -176,19 +189,34 @@ def _texts_of(subject: Subject) -> Iterator[_OwnText]:
     """Yield the texts to try, best first: the original corpus, then the run's segmented text."""
     if subject.run is None:
         sample = _shipped("sample")
-        yield _OwnText((sample,), Config().text, False, f"the sample text {sample}")
+        yield _OwnText((sample,), Config().text, False, _("the sample text {sample}").format(sample=sample))
         return
     run = subject.run
     corpus = unchanged_corpus(run)
     if corpus and sum(path.stat().st_size for path in corpus) <= MOST_TEXT_BYTES:
         config = run.load_config(None, []).text
         shown = tuple(map(path_from_here, corpus))
-        yield _OwnText(shown, config, False, f"the corpus of {run.path} ({counted(len(corpus), 'file')})")
+        yield _OwnText(
+            shown,
+            config,
+            False,
+            _("the corpus of {path} ({corpus})").format(
+                path=run.path, corpus=counted(len(corpus), "{number} file", "{number} files")
+            ),
+        )
     files = [*run.heldout_files(), *run.train_files()]
     starts = accumulate((path.stat().st_size for path in files), initial=0)
     if segmented := tuple(path for path, start in zip(files, starts, strict=False) if start < MOST_TEXT_BYTES):
-        part = "" if len(segmented) == len(files) else f"the first {counted(len(segmented), 'file')} of "
-        yield _OwnText(segmented, Config().text, True, f"{part}the segmented text of {run.path}")
+        part = (
+            ""
+            if len(segmented) == len(files)
+            else _("the first {segmented} of ").format(
+                segmented=counted(len(segmented), "{number} file", "{number} files")
+            )
+        )
+        yield _OwnText(
+            segmented, Config().text, True, _("{part}the segmented text of {path}").format(part=part, path=run.path)
+        )
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:
@@ -210,7 +238,7 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
 
 def _explain_no_text(subject: Subject) -> str:
     index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
-    return (
-        f"{subject.model.parent} no longer has its segmented text, so explore has no text to show."
-        f" Index a text of your own with: {index} - then run: {command('explore', 'my.index')}"
-    )
+    return _(
+        "{parent} no longer has its segmented text, so explore has no text to show. Index a text"
+        " of your own with: {index} - then run: {value}"
+    ).format(parent=subject.model.parent, index=index, value=command("explore", "my.index"))

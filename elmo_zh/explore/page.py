@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.invocation import install_line
-from elmo_zh.language import chosen_language
+from elmo_zh.language import _, chosen_language
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import format_bytes
 
@@ -26,8 +26,10 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
     content = build_page(data).encode()
     if len(content) > MOST_BYTES:
         raise OutputError(
-            f"{path} would have {format_bytes(len(content))}, more than {format_bytes(MOST_BYTES)}. Lower"
-            " --max-per-word, or choose fewer words with --word or --num-words."
+            _(
+                "{path} would have {content}, more than {MOST_BYTES}. Lower --max-per-word, or choose"
+                " fewer words with --word or --num-words."
+            ).format(path=path, content=format_bytes(len(content)), MOST_BYTES=format_bytes(MOST_BYTES))
         )
     with atomic_path(path) as unfinished:
         unfinished.write_bytes(content)
@@ -68,7 +70,11 @@ def check_packages() -> None:
     """Raise ElmoZhError if a package that only the page needs is not installed."""
     for module, package in (("bokeh", "bokeh"), ("sklearn", "scikit-learn")):
         if find_spec(module) is None:
-            raise ElmoZhError(f"explore needs {package}. Install it with: {install_line('explore')}")
+            raise ElmoZhError(
+                _("explore needs {package}. Install it with: {value}").format(
+                    package=package, value=install_line("explore")
+                )
+            )
 
 
 def _bokeh_scripts() -> list[str]:

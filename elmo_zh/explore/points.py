@@ -14,6 +14,7 @@ from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.segmenters.jieba import jieba_function_words
 
@@ -175,8 +176,10 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
     ]
     if not found:
         raise ElmoZhError(
-            f"{index.path}: no content word of two or more characters occurs at least {LEAST_OCCURRENCES} times."
-            " Choose words with --word, or index more text."
+            _(
+                "{path}: no content word of two or more characters occurs at least {LEAST_OCCURRENCES}"
+                " times. Choose words with --word, or index more text."
+            ).format(path=index.path, LEAST_OCCURRENCES=LEAST_OCCURRENCES)
         )
     return by_count(index, found)
 

@@ -29,6 +29,7 @@ from elmo_zh.explore.page_content import (
     substitute_records,
     token_records,
 )
+from elmo_zh.language import _
 from elmo_zh.run.files import parse_json
 
 HOST = "127.0.0.1"
@@ -114,8 +115,10 @@ class ExploreServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Answers)
         except OSError as error:
             raise OutputError(
-                f"Port {port} on {HOST} cannot be used: {error.strerror}."
-                " Choose another port with --port; with --port 0, any free port is used."
+                _(
+                    "Port {port} on {HOST} cannot be used: {strerror}. Choose another port with --port; with"
+                    " --port 0, any free port is used."
+                ).format(port=port, HOST=HOST, strerror=error.strerror)
             ) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:

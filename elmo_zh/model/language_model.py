@@ -11,6 +11,7 @@ from torch import Tensor
 
 from elmo_zh.config import ModelConfig
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
 from elmo_zh.reader.bilm import LayerState
@@ -83,8 +84,10 @@ class LanguageModel:
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
                 raise RunError(
-                    f"{where} was made with {name} = {described.get(name)}, but this run has {value}."
-                    " Use the original files and settings, or train again with --force."
+                    _(
+                        "{where} was made with {name} = {name2}, but this run has {value}. Use the original"
+                        " files and settings, or train again with --force."
+                    ).format(where=where, name=name, name2=described.get(name), value=value)
                 )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,11 @@ def choose_device(name: str) -> torch.device:
     """Return the device for a name in `choices.DEVICES`; raise ElmoZhError if there is no GPU."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        missing = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"
+        missing = _("torch was built without CUDA") if torch.version.cuda is None else _("torch finds no CUDA device")
         raise ElmoZhError(
-            f"device cuda: {missing}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+            _(
+                "device cuda: {missing}. Choose device cpu or auto, or install a CUDA build of torch and"
+                " NVIDIA's driver."
+            ).format(missing=missing)
         )
     return torch.device("cuda" if name != "cpu" and available else "cpu")

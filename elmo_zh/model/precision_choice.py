@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from elmo_zh.language import _
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision, has_bfloat16
@@ -33,10 +34,10 @@ class PrecisionChoice:
     def describe(self) -> str:
         """Describe the choice and its reason in one line, for users."""
         if self.speedup is None:
-            return f"{self.precision.name}: this device has no bfloat16 instructions"
+            return _("{name}: this device has no bfloat16 instructions").format(name=self.precision.name)
         if self.precision is FLOAT32:
-            return f"float32: bfloat16 is only {self.speedup:.1f} times as fast here"
-        return f"bfloat16: {self.speedup:.1f} times as fast as float32 here"
+            return _("float32: bfloat16 is only {speedup} times as fast here").format(speedup=f"{self.speedup:.1f}")
+        return _("bfloat16: {speedup} times as fast as float32 here").format(speedup=f"{self.speedup:.1f}")
 
 
 @functools.cache
@@ -83,7 +84,7 @@ def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Preci
     seconds = dict.fromkeys(work, float("inf"))
     for compute in work.values():
         compute()  # the first run makes the library's kernels
-    for _ in range(_ROUNDS):
+    for _round in range(_ROUNDS):
         for precision, compute in work.items():
             before = time.perf_counter()
             compute()

@@ -14,6 +14,7 @@ from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.config import Layers
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.hdf5.foreign_file import has_attributes
+from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, save_arrays
 from elmo_zh.run.mark import kind_of
 
@@ -160,24 +161,31 @@ def check_form(form: OutputForm, *, layers: Layers, pool: str) -> None:
     """Raise OptionError if the options of a form contradict each other, the layers or the pooling."""
     if form.format != "hdf5" and form.layout != "lines":
         raise OptionError(
-            f"--layout {form.layout} works only with --format hdf5, not {form.format}. Leave out one of the two"
-            " options."
+            _(
+                "--layout {layout} works only with --format hdf5, not {format}. Leave out one of the two options."
+            ).format(layout=form.layout, format=form.format)
         )
     if form.compression != "none" and form.layout != "packed":
         raise OptionError(
-            f"--compression {form.compression} needs --layout packed, whose datasets are large enough to compress."
+            _("--compression {compression} needs --layout packed, whose datasets are large enough to compress.").format(
+                compression=form.compression
+            )
         )
     if form.sentence_index and (form.format, form.layout) != ("hdf5", "lines"):
-        raise OptionError("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout.")
+        raise OptionError(_("--sentence-index needs HDF5 with one dataset per line. Leave out --format and --layout."))
     if form.by_token and (form.format != "parquet" or pool != "none"):
         raise OptionError(
-            f"--by token needs --format parquet and vectors that are not pooled (--format is {form.format}, --pool is"
-            f" {pool}). Use --format parquet, and leave out --pool."
+            _(
+                "--by token needs --format parquet and vectors that are not pooled (--format is"
+                " {format}, --pool is {pool}). Use --format parquet, and leave out --pool."
+            ).format(format=form.format, pool=pool)
         )
     if form.format == "word2vec" and (layers == "all" or "," in layers or pool != "none"):
         raise OptionError(
-            f"--format word2vec stores one vector per word, but --layers is {layers} and --pool is {pool}."
-            " Give --layers average, top, mix or a number, and no --pool."
+            _(
+                "--format word2vec stores one vector per word, but --layers is {layers} and --pool is"
+                " {pool}. Give --layers average, top, mix or a number, and no --pool."
+            ).format(layers=layers, pool=pool)
         )
     getattr(choose_writer(form), "check", lambda: None)()
 
@@ -203,8 +211,10 @@ def require_matching_suffix(output: Path, form: OutputForm) -> None:
     named = next((name for name, suffix in suffixes.items() if output.suffix == suffix), form.format)
     if named != form.format and output.suffix != output_suffix(form):
         raise OutputError(
-            f"--output {output} has the suffix of the format {named}, but the format is {form.format}."
-            f" Add --format {named}, or give the output another name."
+            _(
+                "--output {output} has the suffix of the format {named}, but the format is {format}. Add"
+                " --format {named2}, or give the output another name."
+            ).format(output=output, named=named, format=form.format, named2=named)
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from elmo_zh.embed.formats import Contents, LineBlock, OutputForm
 from elmo_zh.errors import OutputError
 from elmo_zh.invocation import install_line
+from elmo_zh.language import _
 
 SUFFIX = ".parquet"
 
@@ -28,8 +29,9 @@ def check() -> None:
     """Raise OutputError if pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise OutputError(
-            "--format parquet needs the package pyarrow. Choose another --format, or install pyarrow with:"
-            f" {install_line('parquet')}"
+            _(
+                "--format parquet needs the package pyarrow. Choose another --format, or install pyarrow with: {value}"
+            ).format(value=install_line("parquet"))
         )
 
 
