@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -99,6 +100,51 @@ def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     names._format_of_suffix.cache_clear()
     yield folder
     names._format_of_suffix.cache_clear()
+
+
+PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+
+
+def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path: Path) -> None:
+    """Its segmenter, formats and setting, with the code as it stands there, in a copy of the package."""
+    shutil.copytree(ROOT / "elmo_zh", tmp_path / "elmo_zh", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, code in re.findall(r"```python\n# (elmo_zh/\S+)\n(.*?)```", PAGE, re.DOTALL):
+        path = tmp_path / name
+        if path.exists():  # the setting
+            text, first = path.read_text(encoding="utf-8"), "    segmenter: str = declare("
+            assert first in text
+            code = text.replace(first, code + first)
+        path.write_text(code, encoding="utf-8")
+    choices = tmp_path / "elmo_zh" / "choices.py"
+    text = choices.read_text(encoding="utf-8")
+    registries = {"text": "SEGMENTERS", "corpus": "CORPUS_FORMATS", "embed": "OUTPUT_FORMATS"}
+    for line, package in re.findall(r'`("\w+": "elmo_zh\.(\w+)\.[^`]+)`', PAGE):
+        start = re.search(rf"{registries[package]} = Registry\(.*?\{{\n", text, re.DOTALL)
+        assert start
+        text = text.replace(start[0], f"{start[0]}        {line}\n")
+    choices.write_text(text, encoding="utf-8")
+    model = write_model(tmp_path / "model", TOKENS, text=TextConfig(segmenter="character"))
+    (tmp_path / "a.poems").write_text("今天天气很好\n\n我们吃苹果\n", encoding="utf-8")
+
+    def run(*words: str) -> str:
+        answer = run_python("-m", "elmo_zh", *words, cwd=tmp_path)
+        return answer.stdout + answer.stderr
+
+    settings = ("--set", "text.heldout_share=0", "--set", "text.heldout_min_sentences=0", "--set", "text.num_workers=1")
+    pairs = ("--set", "text.segmenter=pairs", "--set", "text.pair_size")
+    run("segment", "a.poems", "--run", "run", *settings, *pairs[:-1], f"{pairs[-1]}=3")
+    [segmented] = (tmp_path / "run" / "segmented").glob("train-*.txt")
+    assert segmented.read_text(encoding="utf-8") == "今天天 气很好\n我们吃 苹果\n"
+    assert run("segment", "a", "--run", "other", *pairs[:-1], f"{pairs[-1]}=0").startswith(
+        "Error: --set: text.pair_size = 0; expected a whole number, at least 1."
+    )
+    written = run("embed", "a.poems", "--model", str(model), "--format", "counts", "--layers", "2,1", "--json")
+    assert json.loads(written.splitlines()[0])["counted"] == 11
+    assert (tmp_path / "a.poems.counts").read_text() == "0 6 (2, 6, 10)\n1 5 (2, 5, 10)\n"
+    schema = json.loads(run("--print-schema"))["$defs"]
+    assert schema["text"]["properties"]["pair_size"]["minimum"] == 1
+    assert {"pairs"} < set(schema["text"]["properties"]["segmenter"]["enum"])
+    assert "poems" in run("segment", "--help")
 
 
 def test_other_packages_add_names(plug_ins: Path) -> None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+from msgspec import ValidationError, convert
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
@@ -250,20 +252,33 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
     return dict(info)
 
 
+class _Origin(TypedDict):
+    """The files that a converted model was made from."""
+
+    files: NotRequired[dict[str, str]]
+
+
+class _Info(TypedDict):
+    """The entries of bundle.json that every bundle has, and two that older ones lack."""
+
+    format: int
+    mode: str
+    carry_state: bool
+    digests: dict[str, str]
+    segmenter: dict[str, str] | None
+    text: dict[str, Any] | None
+    training: NotRequired[dict[str, Any]]
+    origin: NotRequired[_Origin]
+
+
 def _find_problem(info: Any) -> str:
     """Describe the first missing or wrong value in bundle.json, or return ""; add missing optional entries."""
-    if not isinstance(info, dict):
-        return "the content is not a JSON object"
+    try:
+        convert(info, _Info)
+    except ValidationError as error:
+        return str(error)
     info.update({name: info.get(name, {}) for name in ("training", "origin")})
-    objects = dict.fromkeys(("digests", "training", "origin"), (dict, "a JSON object"))
-    may_be_unknown = dict.fromkeys(("segmenter", "text"), (dict | None, "a JSON object or null"))
-    plain = {"format": (int, "a whole number"), "mode": (str, "text"), "carry_state": (bool, "true or false")}
-    for name, (kind, expected) in {**plain, **objects, **may_be_unknown}.items():
-        if name not in info:
-            return f"{name} is missing"
-        if not isinstance(info[name], kind):
-            return f"{name} is not {expected}"  # without the value, which may be as long as the file
-    return "" if isinstance(info["origin"].get("files", {}), dict) else "origin.files is not a JSON object"
+    return ""
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:

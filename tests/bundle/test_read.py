@@ -29,9 +29,9 @@ def message_with(bundle: Path, content: bytes) -> str:
     ("content", "problem"),
     [
         (b"\xff" + b"x" * 5000, "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        (f'["{LONG}"]'.encode(), "the content is not a JSON object"),
-        (b"{}", "format is missing"),
-        (b'{"format": 1}', "mode is missing"),
+        (f'["{LONG}"]'.encode(), "Expected `object`, got `array`"),
+        (b"{}", "Object missing required field `format`"),
+        (b'{"format": 1}', "Object missing required field `mode`"),
     ],
 )
 def test_content_that_is_no_description(bundle: Path, content: bytes, problem: str) -> None:
@@ -48,11 +48,12 @@ def test_content_that_is_hardly_json(bundle: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("entries", "problem"),
     [
-        ({"format": LONG}, "is damaged (format is not a whole number)"),
-        ({"mode": [LONG]}, "is damaged (mode is not text)"),
-        ({"carry_state": LONG}, "is damaged (carry_state is not true or false)"),
-        ({"digests": LONG}, "is damaged (digests is not a JSON object)"),
-        ({"text": LONG}, "is damaged (text is not a JSON object or null)"),
+        ({"format": LONG}, "is damaged (Expected `int`, got `str` - at `$.format`)"),
+        ({"mode": [LONG]}, "is damaged (Expected `str`, got `array` - at `$.mode`)"),
+        ({"carry_state": LONG}, "is damaged (Expected `bool`, got `str` - at `$.carry_state`)"),
+        ({"digests": LONG}, "is damaged (Expected `object`, got `str` - at `$.digests`)"),
+        ({"segmenter": {"name": "jieba", "dictionary": 2}}, "Expected `str`, got `int` - at `$.segmenter[...]`"),
+        ({"text": LONG}, "is damaged (Expected `object | null`, got `str` - at `$.text`)"),
         ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx; this version of elmo-zh reads format"),
         (
             {"format": 2},

@@ -255,7 +255,7 @@ def test_a_changed_or_missing_file_of_a_bundle_is_refused(model: Path, sample_ru
 def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
     with changed_json(model / "bundle.json") as info:
         info["origin"] = {"files": ["a"]}
-    assert "is damaged (origin.files is not a JSON object)" in bundle_error(model, sample_run)
+    assert "is damaged (Expected `object`, got `array` - at `$.origin.files`)" in bundle_error(model, sample_run)
     with changed_json(model / "bundle.json") as info:
         info["origin"] = {"program": "a\nb\ud800\x1b[2J"}
     assert "a\\nb\\ud800\\x1b[2J" in succeed("info", model).stdout
