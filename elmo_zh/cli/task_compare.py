@@ -8,10 +8,11 @@ from elmo_zh.cli.options import Common, common_options, output_option, reads, sh
 from elmo_zh.cli.task_options import checked_job, load_model, training_options, typed_options, word2vec_option
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 
 # Options of a comparison that `task fit` lacks, or uses differently: the network to keep learns from all labels. The
 # next command does not repeat this one's options for printing either.
-_NOT_OF_FIT = {"output", "word2vec", "ancestor", "shares", "folds", "limit", "num_seeds"}
+_NOT_OF_FIT = {"output", "word2vec", "ancestor", "vectors", "shares", "folds", "limit", "num_seeds"}
 _NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 
 
@@ -23,9 +24,24 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
         shares = ()
     if not shares or not all(0 < share <= 1 for share in shares) or len(set(shares)) != len(shares):
         raise click.BadParameter(
-            f"{value!r}: give one or more different fractions, each above 0 and at most 1, such as 1,0.3,0.1"
+            _("{value}: give one or more different fractions, each above 0 and at most 1, such as 1,0.3,0.1").format(
+                value=value
+            )
         )
     return tuple(sorted(shares, reverse=True))
+
+
+def _vectors(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path], ...]:
+    """Parse NAME=FILE."""
+    pairs = []
+    for value in values:
+        name, sign, file = value.partition("=")
+        if not (name.strip() and sign and Path(file).is_file()):
+            raise click.BadParameter(_("{value}: give a name, = and an existing file").format(value=value))
+        pairs.append((name.strip(), Path(file)))
+    return tuple(pairs)
 
 
 @click.command()
@@ -38,8 +54,15 @@ def _shares(_context: click.Context, _parameter: click.Parameter, value: str) ->
     "--ancestor",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Also compare the model that --model was trained from (--init): its folder, or its name if it is installed."
-    " Default: that model, if it is installed.",
+    help="Also compare the model that --model was trained from (--init): its folder, or its name if it is installed.",
+)
+@click.option(
+    "--vectors",
+    multiple=True,
+    callback=_vectors,
+    metavar="NAME=FILE",
+    help="Also compare other vectors, in rows with this name: an array with one row for each example (.npy), in the"
+    " order of the files, or vectors of words in word2vec's text format. May be repeated.",
 )
 @click.option(
     "--shares",
@@ -71,6 +94,7 @@ def compare(
     ancestor: Path | None,
     shares: tuple[float, ...],
     folds: int | None,
+    vectors: tuple[tuple[str, Path], ...],
 ) -> None:
     """Compare ELMo with word2vec on your labelled texts.
 
@@ -89,21 +113,23 @@ def compare(
     """
     job = checked_job(common, job)
     embedder = load_model(common)
-    from elmo_zh.tasks.compare import CompareJob, compare_task
+    from elmo_zh.tasks.compare import TFIDF, compare_task
 
-    # The inputs are chosen by the comparison.
-    compared = CompareJob(fit=job, shares=shares, folds=folds, word2vec=word2vec, ancestor=ancestor)
-    comparison = compare_task(compared, embedder, output, force=common.force, reporter=common.console)
-    kind = job.settings.kind
+    comparison = compare_task(
+        job, embedder, output, force=common.force, reporter=common.console, shares=shares, folds=folds,
+        word2vec=word2vec, ancestor=ancestor, vectors=dict(vectors),
+    )  # fmt: skip
+    kind, recommended = job.settings.kind, comparison.recommended
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
-    remark = ""
+    lines = []
     if "--head" not in typed:
-        typed = [*typed, *comparison.options_of_fit()]
-        remark = comparison.remark_on_fit() if kind == "classify" else ""
+        typed = [*typed, *(recommended.options or ())]
+        if TFIDF in comparison.models and recommended.members:
+            lines.append(_("task fit tries mixtures of linear models, and keeps what helps on held-out examples."))
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
-        *([remark] if remark else []),
-        f"Comparison: {output}",
-        f"Next: {command('task', 'fit', kind, job.files.data, *typed, '--output', f'my-{kind}')}",
+        *lines,
+        _("Comparison: {output}").format(output=output),
+        _("Next: {value}").format(value=command("task", "fit", kind, job.files.data, *typed, "--output", f"my-{kind}")),
     )

@@ -193,9 +193,7 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
     task = load_task(common, task_path)
     settings = task.description.settings
     reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
-    from elmo_zh.tasks.scores import score_examples
-
-    metric, count, scores = score_examples(task, data, reading, common.console)
+    metric, count, scores = task.score(data, reading, common.console)
     rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
     lines = [f"{counted(count, 'example')} scored: {', '.join(rows)}"]
     for label, each in scores.get("by_label", {}).items():

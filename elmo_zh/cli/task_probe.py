@@ -17,6 +17,7 @@ from elmo_zh.cli.task_options import (
 )
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 
 
 @click.command()
@@ -65,37 +66,23 @@ def probe(
       elmo-zh task probe tags treebank.conllu --output my-probe
       elmo-zh task probe senses senses.tsv --text my-texts/ --output my-probe
     """
-    if wrong := _without_effect(kind, files, reading, texts):
-        raise click.UsageError(f"--{wrong} has no effect on task probe {kind}. Leave out this option.")
     if kind == "senses" and data.is_dir():
-        raise click.UsageError(f"{data} is a folder. Give a file of words and senses, such as data/senses.tsv.")
+        raise click.UsageError(
+            _("{data} is a folder. Give a file of words and senses, such as data/senses.tsv.").format(data=data)
+        )
     reading = checked_reading(common, reading, "tag")
     embedder = load_model(common)
+    from elmo_zh.tasks.probe import probe_senses, probe_tags
+
     others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}
     if kind == "tags":
-        from elmo_zh.tasks.probe import probe_tags
-
         report = probe_tags(replace(files, data=data), reading, embedder, output, **others)
     else:
-        from elmo_zh.tasks.probe_senses import probe_senses
-
         report = probe_senses(data, embedder, output, texts=texts, encoding=reading.encoding, **others)
     model = ("--model", common.model) if common.model else ()
     common.finish(
         {"output": str(output), **report.to_json()},
         *report.lines(),
-        f"Probe: {output}",
-        f"Next: {command('embed', 'file.txt', *model, '--layers', str(report.best.layer))}",
+        _("Probe: {output}").format(output=output),
+        _("Next: {value}").format(value=command("embed", "file.txt", *model, "--layers", str(report.best.layer))),
     )
-
-
-def _without_effect(kind: str, files: DataFiles, reading: Reading, texts: Path | None) -> str | None:
-    """Return an option that was given but only applies to the other probe."""
-    of_tags = {
-        "dev": files.dev,
-        "test": files.test,
-        "limit": files.limit,
-        "text-column": reading.text_columns,
-        "label-column": reading.label_column,
-    }
-    return next((name for name, given in ({"text": texts} if kind == "tags" else of_tags).items() if given), None)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from zlib import crc32
@@ -15,8 +15,8 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
-from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.tasks.datasets import Dataset
+from elmo_zh.language import ngettext
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans
@@ -83,7 +83,11 @@ class TextReader:
         return [UnitText(example.texts[0], example.units, (tokens,) if tokens else (), owners, places)]
 
 
-def sentences_of(texts: Iterable[Sequence[UnitText]]) -> Iterator[tuple[str, ...]]:
+# The texts of each example; a pair has two.
+Texts = Sequence[Sequence[UnitText]]
+
+
+def sentences_of(texts: Texts) -> Iterator[tuple[str, ...]]:
     """Yield every sentence in the texts of all examples, as a tuple of tokens; a pair has two texts."""
     return (sentence for each in texts for text in each for sentence in text.sentences)
 
@@ -104,25 +108,24 @@ def find_owners(
     return owners.astype(np.int64), places.astype(np.int64)
 
 
-# The texts of the examples of each part; a pair has two.
-Texts = Mapping[str, Sequence[Sequence[UnitText]]]
-
-
-def read_texts(dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> dict[str, list[list[UnitText]]]:
-    """Segment the texts of all examples, and return them by part; report sentences that are cut."""
+def read_texts(examples: Sequence[Example], embedder: ElmoEmbedder, reporter: Reporter) -> Texts:
+    """Segment the texts of examples, and return them in order; report sentences that are cut."""
     reader = TextReader(embedder, by_words=True)
-    parts = dataset.parts()
-    with reporter.progress("segment", unit="texts", total=sum(map(len, parts.values()))) as progress:
-
-        def read(example: Example) -> list[UnitText]:
+    texts = []
+    with reporter.progress("segment", unit="texts", total=len(examples)) as progress:
+        for example in examples:
+            texts.append(reader.read_example(example))
             progress.update(1)
-            return reader.read_example(example)
-
-        found = {part: [read(example) for example in examples] for part, examples in parts.items()}
-    texts = (text for examples in parts.values() for example in examples for text in example.texts)
-    if num_cut := sum(len(sentence) > LONGEST_SENTENCE for text in texts for sentence in reader.sentences(text)):
-        reporter.note(f"Cut {counted(num_cut, 'sentence')} longer than {LONGEST_SENTENCE:,} characters into pieces.")
-    return found
+    sentences = (sentence for example in examples for text in example.texts for sentence in reader.sentences(text))
+    if num_cut := sum(len(sentence) > LONGEST_SENTENCE for sentence in sentences):
+        reporter.note(
+            ngettext(
+                "Cut {number} sentence longer than {longest} characters into pieces.",
+                "Cut {number} sentences longer than {longest} characters into pieces.",
+                num_cut,
+            ).format(number=f"{num_cut:,}", longest=f"{LONGEST_SENTENCE:,}")
+        )
+    return texts
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from elmo_zh.corpus.readers.examples import Example, detect_scheme
 from elmo_zh.invocation import install_line
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.datasets import DEV_FRACTION, Dataset, choose_examples
+from elmo_zh.tasks.datasets import HELD_OUT_FRACTION, Dataset, Split, choose_rows
 from elmo_zh.tasks.fit import with_inputs
 from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
 from elmo_zh.tasks.prepared_task import PreparedTask
@@ -96,10 +96,10 @@ class _TaskEstimator(StringEstimator):
         job = self._job()
         _require_two(examples)
         seed = job.files.seed
-        dev = choose_examples(examples, max(1, round(DEV_FRACTION * len(examples))), seed)
-        chosen = set(map(id, dev))
-        train = [example for example in examples if id(example) not in chosen]
-        dataset = Dataset(train=train, dev=dev, test=[], scheme=scheme, by_words=False, files={})
+        rows = np.arange(len(examples))
+        dev = choose_rows(examples, rows, max(1, round(HELD_OUT_FRACTION * len(examples))), seed)
+        split = Split(train=np.setdiff1d(rows, dev), dev=dev, test=rows[:0])
+        dataset = Dataset(examples=examples, split=split, scheme=scheme, files={})
         embedder = self._load_model()
         reporter = SilentReporter()
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
@@ -114,7 +114,7 @@ class _TaskEstimator(StringEstimator):
         description = task.describe(scores, head, mixture)
         word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
         kept = head if description.has_network else None
-        self.task_ = TaskModel(description, kept, embedder, word2vec, mixture.linear if mixture else None)
+        self.task_ = TaskModel(description, kept, embedder, word2vec, dict(mixture.linear) if mixture else None)
 
     def _job(self) -> FitJob:
         """Return the settings as `task fit` takes them; raise ValueError for a setting that it would reject."""

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from elmo_zh.bundle.layout import BundleLayout
@@ -17,6 +19,7 @@ from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
+from elmo_zh.language import _
 from elmo_zh.model.language_model import weights_of
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
@@ -25,12 +28,12 @@ from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.mark import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, has_ids_as_labels, load_dataset
-from elmo_zh.tasks.mixture import save_members
-from elmo_zh.tasks.predictions import NumberPrediction, Prediction
-from elmo_zh.tasks.prepared_task import PreparedTask
-from elmo_zh.tasks.scores import confusable_labels, confusion_matrix
-from elmo_zh.tasks.task_description import TaskDescription, TaskLayout
-from elmo_zh.tasks.train_head import TrainedHead
+from elmo_zh.tasks.linear import save_members
+from elmo_zh.tasks.predictions import NumberPrediction
+from elmo_zh.tasks.prepared_task import Mixture, PreparedTask
+from elmo_zh.tasks.scores import confusable_labels
+from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.task_model import TaskDescription, TaskLayout
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class TaskJob:
         fine_tunes = job.training.bilm_learning_rate is not None
         job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter, fine_tunes=fine_tunes))
         if fine_tunes and "elmo" not in job.settings.inputs:
-            raise OptionError("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs.")
+            raise OptionError(_("--fine-tune trains the biLM, so ELMo has to be an input: add elmo to --inputs."))
         return cls(job, dataset, embedder, output)
 
     @property
@@ -89,8 +92,20 @@ class TaskJob:
         """Compute the vectors, train, score and write."""
         task = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work)
         trained = [task.train(seed, work.within(_training_name(seed))) for seed in self.fit.seeds()]
-        description, doubts = _write(task, path, self.output.name, trained, work)
-        return FitReport(self.output, description, doubts)
+        best = max(range(len(trained)), key=lambda place: (trained[place].best_score, -place))
+        seed = self.fit.seeds()[best]
+        by_seed = {}
+        for other, training in zip(self.fit.seeds(), trained, strict=True):
+            head = task.load(other, training)
+            by_seed[str(other)] = {part: scores[task.metric] for part, scores in task.all_scores(head).items()}
+        head, mixture = task.load(seed, trained[best]), None
+        if self.fit.settings.head == "mixture":
+            mixture = task.mix(head, seed, work.within(_training_name(seed)).within("crf"))
+        facts = {"metric": task.metric, "chosen_seed": seed, "seeds": by_seed}
+        lines = [line for training in trained for line in training.lines]
+        writing = _Writing(task, TaskLayout(path), self.output.name, head, mixture)
+        description = writing.write(facts, lines, trained[best].bilm_weights)
+        return FitReport(self.output, description, list(writing.doubts()))
 
 
 def _training_name(seed: int) -> str:
@@ -106,7 +121,7 @@ def with_inputs(
     if settings.is_crf:
         if inputs:
             raise OptionError(
-                "For tag, --head linear reads only n-grams, so --inputs has no effect. Leave out --inputs."
+                _("For tag, --head linear reads only n-grams, so --inputs has no effect. Leave out --inputs.")
             )
         inputs = ("characters",)
     if not inputs:
@@ -115,7 +130,9 @@ def with_inputs(
         if not has_word2vec:
             inputs = tuple(name for name in inputs if name != "word2vec")
             reporter.note(
-                f"{embedder.bundle.path} has no word2vec vectors, so the network reads only {', '.join(inputs)}."
+                _("{path} has no word2vec vectors, so the network reads only {inputs}.").format(
+                    path=embedder.bundle.path, inputs=", ".join(inputs)
+                )
             )
     elif "word2vec" in inputs and not has_word2vec:
         Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
@@ -128,14 +145,12 @@ def with_inputs(
 
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     """Raise OptionError if the settings of the network contradict each other or its inputs."""
-    if settings.head == "linear" and settings.encoder != "single":
-        raise OptionError(f"--encoder {settings.encoder}: a linear head has no LSTMs. Leave out --encoder.")
-    if settings.head == "linear" and settings.elmo_at != "input":
+    if settings.head == "linear" and (settings.encoder != "single" or settings.elmo_at != "input"):
         raise OptionError(
-            f"--elmo-at {settings.elmo_at}: a linear head can use ELMo only at its input. Leave out --elmo-at."
+            _("A linear head has no LSTMs, and ELMo only at its input. Leave out --encoder and --elmo-at.")
         )
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
-        raise OptionError("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo")
+        raise OptionError(_("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo"))
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
@@ -149,95 +164,93 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def _write(
-    task: PreparedTask, folder: Path, name: str, trained: Sequence[TrainedHead], work: Work
-) -> tuple[TaskDescription, list[str]]:
-    """Score the networks of all seeds, and write the best one; return its description and reasons for doubt."""
-    best, mixture = max(range(len(trained)), key=lambda number: (trained[number].best_score, -number)), None
-    by_seed: dict[str, Any] = {}
-    for number, (seed, each) in enumerate(zip(task.job.seeds(), trained, strict=True)):
-        head = task.load(seed, each)
-        predictions = {part: task.predictions(head, part) for part in task.scored_parts()}
-        scores = {part: task.scores(found, part) for part, found in predictions.items()}
-        by_seed[str(seed)] = {part: found[task.metric] for part, found in scores.items()}
-        if number == best:
-            chosen, chosen_predictions, chosen_scores = head, predictions, scores
-    seed = task.job.seeds()[best]
-    if task.job.settings.head == "mixture":
-        mixture = task.mix(chosen, seed, work.within(_training_name(seed)).within("crf"))
-        chosen, chosen_predictions = mixture.tagger or chosen, mixture.predictions
-        chosen_scores = {part: task.scores(found, part) for part, found in chosen_predictions.items()}
-    facts = {"metric": task.metric, "chosen_seed": seed, "seeds": by_seed}
-    description = task.describe({**facts, **chosen_scores}, chosen, mixture)
-    lines = [line for each in trained for line in each.lines]
-    folder.mkdir()
-    layout = TaskLayout(folder)
-    if description.has_network:
-        save_tensors(chosen.state_dict(), layout.head)
-    if mixture is not None and mixture.linear:
-        save_members(layout.linear, mixture.linear)
-    layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    _draw(task, layout, lines, chosen_predictions, name)
-    if trained[best].bilm_weights:
-        model = _write_bilm(task, layout.model, trained[best].bilm_weights)
-        description = replace(description, model=model)
-    description.save(layout)
-    return description, list(_doubts(task, chosen_scores))
+class _Writing:
+    """Scores the chosen network or mixture, and writes the folder."""
 
+    def __init__(
+        self, task: PreparedTask, layout: TaskLayout, name: str, head: TaskHead, mixture: Mixture | None
+    ) -> None:
+        self._task, self._layout, self._name, self._mixture = task, layout, name, mixture
+        self._head = mixture.tagger or head if mixture else head
+        parts = task.scored_parts()
+        self._predictions = mixture.predictions if mixture else {part: task.predictions(head, part) for part in parts}
+        self._scores = {part: task.scores(found, part) for part, found in self._predictions.items()}
+        self._part = parts[-1]
 
-def _doubts(task: PreparedTask, scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield reasons to doubt a network: labels that look like ids, or a score that needs no network."""
-    settings, part = task.job.settings, task.scored_parts()[-1]
-    examples, value = task.dataset.parts()[part], float(scores[part][task.metric])
-    tested = counted(len(examples), f"{part} example")
-    if not settings.regression and has_ids_as_labels(task.dataset.train):
-        yield (
-            f"The {len(task.labels):,} labels of {len(task.dataset.train):,} training examples look like ids, from"
-            " which nothing can be learned. Name another column: --label-column NAME"
-        )
-    elif task.metric == "accuracy":
-        counts = Counter(label for example in task.dataset.train for label in example.labels)
-        usual = max(task.labels, key=lambda label: counts[label])
-        given = [label for example in examples for label in example.labels]
-        share = given.count(usual) / len(given)
-        if value <= share:
-            yield (
-                f"{task.metric} {value:.4f} on {tested} is no better than always answering {usual[:40]!r}"
-                f" ({share:.4f})."
+    def write(
+        self, facts: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], bilm_weights: Mapping[str, Tensor]
+    ) -> TaskDescription:
+        """Write weights, figures, pictures and task.json; return the description."""
+        layout, mixture = self._layout, self._mixture
+        description = self._task.describe({**facts, **self._scores}, self._head, mixture)
+        layout.path.mkdir()
+        if description.has_network:
+            save_tensors(self._head.state_dict(), layout.head)
+        if mixture is not None and mixture.linear:
+            save_members(layout.linear, mixture.linear)
+        layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        save_picture(curve_figure(lines, self._task.metric, self._name), layout.curve)
+        self._draw_predictions()
+        if bilm_weights:
+            description = replace(description, model=self._write_bilm(bilm_weights))
+        description.save(layout)
+        return description
+
+    def _write_bilm(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+        """Write the biLM trained with the network as a bundle; return the model's entry in task.json."""
+        folder, bundle = self._layout.model, self._task.embedder.bundle
+        bilm = copy.deepcopy(bundle.bilm).cpu()
+        bilm.load_state_dict(weights)
+        write_tuned(folder, bundle, weights_of(bilm, None))
+        digest = file_digest(BundleLayout(folder).info)
+        return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
+
+    def _draw_predictions(self) -> None:
+        task, predictions = self._task, self._predictions[self._part]
+        examples = task.dataset.part(self._part)
+        title = f"{self._name}: {_tested(len(examples), self._part)}"
+        if task.job.settings.regression:
+            numbers = [float(example.labels[0]) for example in examples]
+            values = [prediction.value for prediction in predictions if isinstance(prediction, NumberPrediction)]
+            score = f"{task.metric} {self._scores[self._part][task.metric]:.4f}"
+            save_picture(scatter_figure(numbers, values, title, score), self._layout.scatter)
+            return
+        gold, predicted = confusable_labels(examples, predictions, marks_spans=bool(task.dataset.scheme))
+        labels = sorted({*gold, *predicted})
+        matrix = confusion_matrix(gold, predicted, labels=labels)
+        save_picture(confusion_figure(matrix, labels, title), self._layout.confusion)
+        for line in describe_numbers(labels, self._layout.confusion.name):
+            task.reporter.note(line)
+
+    def doubts(self) -> Iterator[str]:
+        """Yield reasons to doubt a network: labels that look like ids, or a score that needs no network."""
+        task, dataset = self._task, self._task.dataset
+        examples, value = dataset.part(self._part), float(self._scores[self._part][task.metric])
+        train, tested = dataset.part("train"), _tested(len(examples), self._part)
+        if not task.job.settings.regression and has_ids_as_labels(train):
+            yield _(
+                "The {labels} labels of {train} training examples look like ids, from which nothing can be learned."
+                " Name another column: --label-column NAME"
+            ).format(labels=f"{len(task.labels):,}", train=f"{len(train):,}")
+        elif task.metric == "accuracy":
+            counts = Counter(label for example in train for label in example.labels)
+            usual = max(task.labels, key=lambda label: counts[label])
+            share = float(np.mean([label == usual for example in examples for label in example.labels]))
+            if value <= share:
+                yield _("{metric} {value} on {tested} is no better than always answering {usual} ({share}).").format(
+                    metric=task.metric,
+                    value=f"{value:.4f}",
+                    tested=tested,
+                    usual=repr(usual[:40]),
+                    share=f"{share:.4f}",
+                )
+        elif value <= 0:
+            yield _("{metric} {value} on {tested}: the task has learned nothing useful.").format(
+                metric=task.metric, value=f"{value:.4f}", tested=tested
             )
-    elif value <= 0:
-        yield f"{task.metric} {value:.4f} on {tested}: the task has learned nothing useful."
 
 
-def _write_bilm(task: PreparedTask, folder: Path, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Write the biLM trained with the network as a bundle; return the model's entry in task.json."""
-    bundle = task.embedder.bundle
-    bilm = copy.deepcopy(bundle.bilm).cpu()
-    bilm.load_state_dict(weights)
-    write_tuned(folder, bundle, weights_of(bilm, None))
-    digest = file_digest(BundleLayout(folder).info)
-    return {"path": str(bundle.path), "digest": digest, "started_from": bundle.digest}
-
-
-def _draw(
-    task: PreparedTask,
-    layout: TaskLayout,
-    lines: Sequence[Mapping[str, Any]],
-    predictions: Mapping[str, Sequence[Prediction]],
-    name: str,
-) -> None:
-    save_picture(curve_figure(lines, task.metric, name), layout.curve)
-    part = task.scored_parts()[-1]
-    examples, found = task.dataset.parts()[part], predictions[part]
-    title = f"{name}: {counted(len(examples), f'{part} example')}"
-    if task.job.settings.regression:
-        numbers = [float(example.labels[0]) for example in examples]
-        values = [each.value for each in found if isinstance(each, NumberPrediction)]
-        score = f"{task.metric} {task.scores(found, part)[task.metric]:.4f}"
-        save_picture(scatter_figure(numbers, values, title, score), layout.scatter)
-        return
-    pairs = confusable_labels(examples, found, marks_spans=bool(task.dataset.scheme))
-    labels = sorted({label for each in pairs for label in each})
-    save_picture(confusion_figure(confusion_matrix(*pairs, labels), labels, title), layout.confusion)
-    for line in describe_numbers(labels, layout.confusion.name):
-        task.reporter.note(line)
+def _tested(number: int, part: str) -> str:
+    if part == "dev":
+        return counted(number, "{number} dev example", "{number} dev examples")
+    return counted(number, "{number} test example", "{number} test examples")

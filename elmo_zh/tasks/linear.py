@@ -1,68 +1,136 @@
-"""Linear classifiers: logistic regression on character n-grams weighted by TF-IDF, or on pooled vectors.
+"""Linear classifiers, and their mixtures with a network: logistic regression on TF-IDF of characters or on vectors.
 
 Vectors are pooled into their mean, standard deviation, maximum and minimum over the tokens of a text. A pair is
 described by how the features of its texts differ and what they share.
+
+A mixture is the weighted mean of log-probabilities, the logarithm of a product of experts (Hinton 2002): if one expert
+rules out a class, so does the mixture. The weights are those with the best score on held-out labels, so a mixture is
+never worse there than its best member.
 """
 
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags, hstack, issparse
+from scipy.sparse import hstack, issparse
 from scipy.special import log_softmax
-from torch import Tensor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 
+from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
-from elmo_zh.model.kernels.execution import with_half_of_the_threads
-from elmo_zh.tasks.encode_texts import UnitText
+from elmo_zh.reader.threads import threads
+from elmo_zh.tasks.datasets import Numbers
+from elmo_zh.tasks.encode_texts import Texts
+from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.vector_cache import VectorCache
 
-# The inverse strength of the penalty.
-_STRENGTHS = (1.0, 10.0, 100.0)
-# Kinds of features: character n-grams, or the pooled vectors of the tokens.
-CHARACTERS, WORD2VEC, ELMO = "characters", "word2vec", "elmo"
-LONGEST_GRAM = 3
-# Mean, standard deviation, maximum and minimum.
-POOLINGS = 4
-# Limits the number of weights: many n-grams times many classes would need gigabytes.
-_MOST_WEIGHTS = 5_000_000
+# Kinds of features, which are also the names of linear members; NETWORK is the only other member.
+CHARACTERS, WORD2VEC, ELMO, NETWORK = "characters", "word2vec", "elmo", "bilstm"
+MEMBERS = (CHARACTERS, ELMO, WORD2VEC, NETWORK)
+# The inverse strengths of the penalty to choose from.
+STRENGTHS = (1.0, 10.0, 100.0)
+NUM_FOLDS = 5
+# Weights are tenths.
+STEPS = 10
+# With fewer development labels the network, whose epoch they have chosen, can seem better than it is.
+FEWEST_LABELS = 100
+_LONGEST_GRAM, _POOLINGS = 3, 4
+# Limits the memory of a fit: weights of n-grams and classes, and numbers of all texts.
+_MOST_WEIGHTS, _MOST_NUMBERS = 5_000_000, 2**28
+# 100 steps are close enough to the optimum, and a form of regularisation.
 _MOST_STEPS = 100
+_BLOCK_ROWS = 4096
 _SMALLEST = 1e-6
+_ARRAYS = ("shift", "scale", "weights", "bias")
 Floats = NDArray[np.float64]
-Features = Any  # float32, shape (N, D): an array (float16 too), or a sparse matrix of rows
+Matrix = Any  # shape (N, D): an array, or a sparse matrix of rows
 
 
-def log_loss(logs: Floats, classes: NDArray[np.int64]) -> float:
-    """Return the mean negative log probability of the true class."""
-    return float(-logs[np.arange(len(classes)), classes].mean())
+@dataclass(frozen=True, eq=False)
+class Features:
+    """One kind of features of all examples.
+
+    Attributes:
+        texts: A matrix for each text of an example, shape (N, D); a pair has two.
+        grams: The n-grams of the columns; empty for vectors.
+    """
+
+    texts: Sequence[Matrix]
+    grams: NDArray[np.str_]
+
+    @classmethod
+    def of_characters(cls, texts: Texts, grams: Sequence[str] | None = None) -> "Features":
+        """Return 1 + log(count) of each n-gram, by default those that occur in at least two texts."""
+        vectorizer = CountVectorizer(analyzer="char", ngram_range=(1, _LONGEST_GRAM), dtype=np.float32)
+        vectorizer.set_params(preprocessor=str.lower, **({"min_df": 2} if grams is None else {"vocabulary": grams}))
+        strings = [[text.text for text in column] for column in zip(*texts, strict=True)]
+        try:
+            if grams is None:
+                vectorizer.fit([string for column in strings for string in column])
+        except ValueError:  # no n-gram occurs twice
+            return cls([np.zeros((len(texts), 0), np.float32)] * len(strings), np.array([], np.str_))
+        matrices = [vectorizer.transform(column) for column in strings]
+        for matrix in matrices:
+            matrix.data = 1 + np.log(matrix.data)
+        return cls(matrices, vectorizer.get_feature_names_out().astype(np.str_))
+
+    @classmethod
+    def of_vectors(cls, texts: Texts, vectors_of: Callable[[Any], NDArray[Any]]) -> "Features":
+        """Return the pooled vectors of each text's tokens, float16."""
+        columns = [np.stack([_pooled(vectors_of(text)) for text in column]) for column in zip(*texts, strict=True)]
+        return cls(columns, np.array([], np.str_))
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        texts: Texts,
+        cache: VectorCache | None,
+        word2vec: Word2Vec | None,
+        grams: Sequence[str] | None = None,
+    ) -> "Features":
+        """Return the features of a linear member: `CHARACTERS`, `WORD2VEC` or `ELMO`."""
+        if name == CHARACTERS:
+            return cls.of_characters(texts, grams)
+        if name == ELMO:
+            assert cache is not None
+            return cls.of_vectors(texts, lambda text: cache.vectors[cache.rows(text.sentences)])
+        assert word2vec is not None
+        return cls.of_vectors(texts, lambda text: word2vec.table[word2vec.rows(text.tokens)])
+
+    def at(self, rows: Numbers | slice, columns: Numbers | None = None) -> Matrix:
+        """Return the features of some examples; a pair has twice as many columns, which compare its texts."""
+        matrices = [matrix[rows] if columns is None else matrix[rows][:, columns] for matrix in self.texts]
+        if len(matrices) == 1:
+            return matrices[0]
+        first, second = matrices
+        if issparse(first):
+            return hstack([abs(first - second), first.minimum(second)], format="csr")
+        return np.concatenate([np.abs(first - second), first * second], axis=1)
+
+    def useful_columns(self, rows: Numbers, num_classes: int) -> Numbers | None:
+        """Return the n-grams that occur in two of these examples, the most frequent if there are too many."""
+        if not issparse(self.texts[0]):
+            return None
+        width = self.texts[0].shape[1]
+        counts = np.sum([np.bincount(matrix[rows].indices, minlength=width) for matrix in self.texts], axis=0)
+        frequent = np.argsort(-counts, kind="stable")[: max(1, _MOST_WEIGHTS // (num_classes * len(self.texts)))]
+        return np.sort(frequent[counts[frequent] > 1])
 
 
-def known_grams(texts: Iterable[str]) -> dict[str, int]:
-    """Return the character n-grams that occur in at least two texts, numbered in alphabetical order."""
-    num_texts = Counter(chain.from_iterable(set(_grams(text.lower())) for text in texts))
-    return {gram: number for number, gram in enumerate(sorted(gram for gram, n in num_texts.items() if n > 1))}
-
-
-def gram_features(texts: Sequence[str], numbers: Mapping[str, int]) -> Features:
-    """Return 1 + log(count) for each numbered n-gram in each text, as a sparse float32 matrix, shape (N, D)."""
-    rows = []
-    for text in texts:
-        counts = Counter(gram for gram in _grams(text.lower()) if gram in numbers)
-        rows.append(np.array(sorted((numbers[gram], n) for gram, n in counts.items()), np.int32).reshape(-1, 2))
-    columns, counts_of = np.concatenate([np.zeros((0, 2), np.int32), *rows]).T
-    ends = np.cumsum([0, *map(len, rows)])
-    return csr_matrix(((1 + np.log(counts_of)).astype(np.float32), columns, ends), (len(texts), len(numbers)))
-
-
-def _grams(text: str) -> Iterator[str]:
-    for length in range(1, LONGEST_GRAM + 1):
-        yield from (text[start : start + length] for start in range(len(text) - length + 1))
+def _pooled(vectors: NDArray[Any]) -> NDArray[np.float16]:
+    """Pool the vectors of a text's tokens into one row, `_POOLINGS` times as long; zeros for a text without tokens."""
+    values = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
+    pooled = (values.mean(axis=0), values.std(axis=0), values.max(axis=0), values.min(axis=0))
+    return np.concatenate([statistic.ravel() for statistic in pooled]).astype(np.float16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,49 +138,87 @@ class LinearModel:
     """Logistic regression on features that are shifted, scaled, and normalised to length 1 per text.
 
     Attributes:
-        columns: The features to read, int64, shape (D,).
-        shift: Subtracted from each feature, float32, shape (D,); zeros for sparse features.
-        scale: Factor for each feature after the shift, float32, shape (D,).
+        shift: Subtracted from each feature, float32, shape (D,); zeros for n-grams.
+        scale: Factor for each feature after the shift, float32, shape (D,); for n-grams the inverse document frequency.
         weights: Weight of each feature for each class, float32, shape (D, K).
         bias: Bias of each class, float32, shape (K,).
+        grams: The n-grams of the features, of which a pair has two each; empty for vectors.
     """
 
-    columns: NDArray[np.int64]
-    shift: Features
-    scale: Features
-    weights: Features
-    bias: Features
+    shift: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    grams: Sequence[str] = ()
 
-    def log_probabilities(self, features: Features) -> Floats:
+    def log_probabilities(self, features: Matrix) -> Floats:
         """Return the log-probability of each class for each text, float64, shape (N, K)."""
-        scaled = _scaled(features[:, self.columns], self.shift, self.scale)
-        found: Floats = log_softmax((scaled @ self.weights + self.bias).astype(np.float64), axis=1)
-        return found
+        starts = range(0, features.shape[0], _BLOCK_ROWS)
+        scores = [np.zeros((0, len(self.bias)))]
+        scores += [self._scaled(features[start : start + _BLOCK_ROWS]) @ self.weights for start in starts]
+        logs: Floats = log_softmax(np.concatenate(scores).astype(np.float64) + self.bias, axis=1)
+        return logs
+
+    def _scaled(self, features: Matrix) -> Matrix:
+        if issparse(features):
+            return normalize(features.multiply(self.scale).tocsr())
+        return normalize((features.astype(np.float32) - self.shift) * self.scale)
 
 
-def _scaling(features: Features, num_classes: int) -> tuple[NDArray[np.int64], Features, Features]:
-    """Return the columns of the features to use, with their shift and scale.
+def fit_path(
+    features: Features, rows: Numbers, classes: Numbers, num_classes: int, strengths: Sequence[float]
+) -> list[LinearModel]:
+    """Fit a model with each strength in turn, starting from the previous one's weights.
 
-    Sparse features, the most frequent that occur in two texts, are scaled by inverse document frequency; others are
-    standardised.
+    Args:
+        features: The features of all examples.
+        rows: The examples to learn from.
+        classes: Their classes, shape of `rows`.
+        num_classes: K.
+        strengths: Inverse strengths of the penalty, in ascending order.
     """
-    if not issparse(features):
-        scale = 1 / np.maximum(features.std(axis=0, dtype=np.float32), _SMALLEST)
-        return np.arange(features.shape[1]), features.mean(axis=0, dtype=np.float32), scale
-    texts = np.bincount(features.indices, minlength=features.shape[1])
-    frequent = np.argsort(-texts, kind="stable")[: max(1, _MOST_WEIGHTS // num_classes)]
-    columns = np.sort(frequent[texts[frequent] > 1])
-    scale = np.log((1 + features.shape[0]) / (1 + texts[columns])) + 1
-    return columns, np.zeros(len(columns), np.float32), scale.astype(np.float32)
+    columns = features.useful_columns(rows, num_classes)
+    if columns is None:
+        most = max(1, _MOST_NUMBERS // features.at(rows[:1]).shape[1])
+        chosen = np.sort(np.random.default_rng(1).permutation(len(rows))[:most])
+        rows, classes = rows[chosen], classes[chosen]
+    matrix = features.at(rows, columns)
+    width = matrix.shape[1]
+    if columns is None:
+        shift = matrix.mean(axis=0, dtype=np.float32)
+        scale = 1 / np.maximum(matrix.std(axis=0, dtype=np.float32), _SMALLEST)
+    else:
+        shift, scale = np.zeros(width, np.float32), TfidfTransformer().fit(matrix).idf_.astype(np.float32)
+    grams = [] if columns is None else features.grams[columns].tolist()
+    model = LinearModel(
+        shift, scale, np.zeros((width, num_classes), np.float32), _log_shares(classes, num_classes), grams
+    )
+    if not width or len(np.unique(classes)) < 2:
+        return [model] * len(strengths)
+    scaled, models = model._scaled(matrix), []
+    regression = LogisticRegression(warm_start=True, max_iter=_MOST_STEPS)
+    # BLAS threads wait for each other in every short product, which takes ten times as long on a busy machine.
+    with threads(1), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        for strength in strengths:
+            regression.set_params(C=strength).fit(scaled, classes)
+            models.append(_with_weights(model, regression))
+    return models
 
 
-def _scaled(features: Features, shift: Features, scale: Features) -> Features:
-    if issparse(features):
-        scaled = features @ diags(scale)
-        lengths = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
-        return (diags(1 / np.maximum(lengths, _SMALLEST)) @ scaled).tocsr()
-    scaled = (features - shift) * scale
-    return scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), _SMALLEST)
+def _log_shares(classes: Numbers, num_classes: int) -> NDArray[np.float32]:
+    return np.log(np.maximum(np.bincount(classes, minlength=num_classes), 0.5) / len(classes)).astype(np.float32)
+
+
+def _with_weights(model: LinearModel, regression: LogisticRegression) -> LinearModel:
+    """Return a model with fitted weights; a class without examples has weights of zero, and the bias of half a one."""
+    weights, bias, learned = model.weights.copy(), model.bias.copy(), regression.classes_
+    coefficients, intercept = regression.coef_.T, regression.intercept_
+    if len(learned) == 2:  # scikit-learn gives the weights of the second class only
+        coefficients, intercept = np.hstack([0 * coefficients, coefficients]), np.append(0, intercept)
+    weights[:, learned], bias[learned] = coefficients, intercept
+    absent = np.setdiff1d(np.arange(len(bias)), learned)
+    bias[absent] += bias[learned].min() - model.bias[learned].min()
+    return replace(model, weights=weights, bias=bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,142 +228,187 @@ class FittedLinear:
     Attributes:
         model: The model fitted on all training texts.
         held_out: Log-probabilities of each training text from the model that had not seen its fold, shape (N, K).
-        seconds: The total duration of all fits.
     """
 
     model: LinearModel
     held_out: Floats
-    seconds: float
 
 
-def fit_linear(
-    features: Features,
-    classes: NDArray[np.int64],
-    num_classes: int,
-    fold_of: NDArray[np.int64],
-    strengths: Sequence[float] = _STRENGTHS,
-) -> FittedLinear:
-    """Fit a model on all texts, and one per fold on the other folds, with the penalty that suits the first fold best.
+def fit_linear(features: Features, rows: Numbers, classes: Numbers, num_classes: int, fold_of: Numbers) -> FittedLinear:
+    """Fit a model on all rows, and one per fold on the other folds, with the penalty that suits the first fold best.
 
     Args:
-        features: Shape (N, D).
-        classes: Shape (N,).
+        features: The features of all examples.
+        rows: The examples to learn from.
+        classes: Their classes, shape of `rows`.
         num_classes: K.
-        fold_of: Number of the fold of each text, shape (N,).
-        strengths: Inverse strengths of the penalty to choose from, in ascending order.
+        fold_of: Their folds, shape of `rows`.
     """
-    started = time.perf_counter()
-    held_out = np.full((len(classes), num_classes), -np.log(num_classes))
-    best = strengths[0]
-    for fold in range(fold_of.max() + 1):
-        rest, own = fold_of != fold, fold_of == fold
-        if not rest.any() or not own.any():
-            continue
-        models = fit_path(features[rest], classes[rest], num_classes, [best] if fold else strengths)
-        found = {strength: model.log_probabilities(features[own]) for strength, model in models}
-        best = min(found, key=lambda strength: log_loss(found[strength], classes[own]))
-        held_out[own] = found[best]
-    [(_, model)] = fit_path(features, classes, num_classes, [best])
-    return FittedLinear(model, held_out, time.perf_counter() - started)
+    held_out = np.full((len(rows), num_classes), -np.log(num_classes))
+    strengths: Sequence[float] = STRENGTHS
+    for fold in range(int(fold_of.max()) + 1):
+        others, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        if len(others):
+            models = fit_path(features, rows[others], classes[others], num_classes, strengths)
+            logs = [model.log_probabilities(features.at(rows[own], _columns_of(features, model))) for model in models]
+            best = min(range(len(logs)), key=lambda place: log_loss(logs[place], classes[own]))
+            held_out[own], strengths = logs[best], strengths[best : best + 1]
+    [model] = fit_path(features, rows, classes, num_classes, strengths[:1])
+    return FittedLinear(model, held_out)
 
 
-@with_half_of_the_threads()
-def fit_path(
-    features: Features, classes: NDArray[np.int64], num_classes: int, strengths: Sequence[float]
-) -> list[tuple[float, LinearModel]]:
-    """Fit with each strength in turn, starting from the previous one's weights.
+def _columns_of(features: Features, model: LinearModel) -> Numbers | None:
+    """Return the columns of the features that a model on n-grams reads."""
+    return np.searchsorted(features.grams, model.grams) if len(features.grams) else None
+
+
+def predict_rows(model: LinearModel, features: Features, rows: Numbers) -> Floats:
+    """Return the log-probabilities of some examples, float64, shape (N, K)."""
+    return model.log_probabilities(features.at(rows, _columns_of(features, model)))
+
+
+def log_loss(logs: Floats, classes: Numbers) -> float:
+    """Return the mean negative log probability of the true class."""
+    return float(-logs[np.arange(len(classes)), classes].mean())
+
+
+# Mixtures
+
+
+def mix(logs: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    """Return the log-probabilities of a mixture of classifiers, float64, shape (N, K)."""
+    mixed: Floats = log_softmax(sum(weight * each for weight, each in zip(weights, logs, strict=True)), axis=1)
+    return mixed
+
+
+def network_logs(probabilities: Sequence[Sequence[float]]) -> Floats:
+    """Return the logarithms of a network's class probabilities, float64, shape (N, K)."""
+    logs: Floats = np.log(np.maximum(np.array(probabilities), 1e-12))
+    return logs
+
+
+Score = Callable[[Numbers, Numbers], float]
+
+
+def choose_weight(logs: Sequence[Floats], classes: Numbers, score: Score) -> float:
+    """Return the weight of the second of two classifiers, in tenths, with the best score; ties go to the smallest.
+
+    The log loss would be no guide: with many classes and few examples of each, a model of many n-grams is far less
+    confident than it is accurate.
+    """
+    first, second = logs
+    weights = [step / STEPS for step in range(STEPS + 1)]
+    return max(weights, key=lambda weight: score(classes, ((1 - weight) * first + weight * second).argmax(axis=1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A member's held-out score, and the scores of the mixture of earlier members without and with it."""
+
+    name: str
+    num_labels: int
+    score: float
+    weight: float = 0.0  # its share of the mixture in the end; 0 if it was left out
+    without: float | None = None  # None for the first member
+    together: float | None = None
+
+
+def choose_members(
+    offers: Sequence[tuple[str, Floats, Numbers]], classes: Numbers, score: Score
+) -> tuple[dict[str, float], list[Judged]]:
+    """Try classifiers one by one, best first; each gets the weight with which the mixture scores best.
 
     Args:
-        features: Shape (N, D).
-        classes: Shape (N,).
-        num_classes: K.
-        strengths: Inverse strengths of the penalty, in ascending order.
+        offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts. Those
+            with fewer texts come last; one has all texts.
+        classes: True classes of all texts, shape (N,).
+        score: Rates predicted classes against true ones; higher is better.
 
     Returns:
-        Each strength with its model.
+        The weights of the members kept, which sum to 1, and the figures of all classifiers in the order tried.
     """
-    columns, shift, scale = _scaling(features, num_classes)
-    scaled = _scaled(features[:, columns], shift, scale)
-    transposed = scaled.T.tocsr() if issparse(scaled) else scaled.T
-    targets = torch.eye(num_classes, dtype=torch.float64)[torch.from_numpy(classes)]
-    count, width = scaled.shape
-    found, parameters = [], torch.zeros(width + 1, num_classes, dtype=torch.float64)
-    for strength in strengths:
-        penalty = 1 / (strength * count)
-
-        def loss(penalty: float = penalty) -> Tensor:
-            weights = parameters[:-1]
-            logs = torch.log_softmax(_product(scaled, weights) + parameters[-1], dim=1)
-            errors = (logs.exp() - targets) / count
-            gradient = _product(transposed, errors) + penalty * weights
-            parameters.grad = torch.cat([gradient, errors.sum(dim=0, keepdim=True)])
-            value: Tensor = (weights**2).sum() * penalty / 2 - (logs * targets).sum() / count
-            return value
-
-        torch.optim.LBFGS(
-            [parameters], max_iter=_MOST_STEPS, tolerance_grad=1e-4, tolerance_change=1e-6, history_size=10,
-            line_search_fn="strong_wolfe",
-        ).step(loss)  # type: ignore[no-untyped-call]  # fmt: skip
-        fitted = parameters.float().numpy()
-        found.append((strength, LinearModel(columns, shift, scale, fitted[:-1], fitted[-1])))
-    return found
+    weights: dict[str, float] = {}
+    judged: list[Judged] = []
+    scores = {name: score(classes[rows], logs.argmax(axis=1)) for name, logs, rows in offers}
+    for name, logs, rows in sorted(offers, key=lambda offer: (-len(offer[2]), -scores[offer[0]])):
+        gold = classes[rows]
+        figures = Judged(name=name, num_labels=len(rows), score=scores[name])
+        if not judged:
+            weights, mixture = {name: 1.0}, logs.copy()
+        else:
+            before = mixture[rows]
+            weight = choose_weight([before, logs], gold, score)
+            mixed = mix([before, logs], (1 - weight, weight))
+            without, together = (score(gold, each.argmax(axis=1)) for each in (before, mixed))
+            figures = replace(figures, without=without, together=together)
+            if together > without:
+                # Mixing a mixture equals mixing all: normalising log-probabilities keeps their differences.
+                weights = {each: (1 - weight) * share for each, share in weights.items()} | {name: weight}
+                mixture[rows] = mixed
+        judged.append(figures)
+    weights = {name: round(weight, 4) for name, weight in weights.items() if weight}
+    return weights, [replace(each, weight=weights.get(each.name, 0.0)) for each in judged]
 
 
-def _product(matrix: Features, right: Tensor) -> Tensor:
-    """Return the product of features and float64 numbers, computed in float32 without NumPy's threads.
+class LinearModels:
+    """Fits linear models on rows of a dataset; the features of all examples are computed once, when needed."""
 
-    NumPy's BLAS threads wait for each other in every short product, which takes twenty times as long on a busy machine.
+    def __init__(self, features_of: Callable[[str], Features], fold_of: Callable[[Numbers], Numbers]) -> None:
+        """Take functions that return one kind of features, and the folds of some rows."""
+        self._features_of, self._fold_of = features_of, fold_of
+        self._features: dict[str, Features] = {}
+        self._fitted: dict[tuple[str, bytes, bytes], FittedLinear] = {}
+
+    def features(self, name: str) -> Features:
+        """Return one kind of features of all examples."""
+        if name not in self._features:
+            self._features[name] = self._features_of(name)
+        return self._features[name]
+
+    def fit(self, name: str, rows: Numbers, classes: Numbers) -> FittedLinear:
+        """Return a linear model for these rows, fitting it on the first call; `classes` has the shape of `rows`."""
+        key = (name, rows.tobytes(), classes.tobytes())
+        if key not in self._fitted:
+            features, num_classes = self.features(name), int(classes.max()) + 1
+            self._fitted[key] = fit_linear(features, rows, classes, num_classes, self._fold_of(rows))
+        return self._fitted[key]
+
+    def predict(self, name: str, fitted: FittedLinear, rows: Numbers) -> Floats:
+        """Return the log-probabilities of some rows, float64, shape (N, K)."""
+        return predict_rows(fitted.model, self.features(name), rows)
+
+
+def save_members(path: Path, members: Mapping[str, LinearModel]) -> None:
+    """Write linear models, and the n-grams that they read, to a safetensors file."""
+    tensors = {}
+    for name, model in members.items():
+        arrays: dict[str, NDArray[Any]] = {each: getattr(model, each) for each in _ARRAYS}
+        if name == CHARACTERS:
+            # -1 stands for no character.
+            padded = [[*map(ord, gram), *[-1] * (_LONGEST_GRAM - len(gram))] for gram in model.grams]
+            arrays["grams"] = np.array(padded, np.int32).reshape(-1, _LONGEST_GRAM)
+        for each, values in arrays.items():
+            tensors[f"{name}.{each}"] = torch.from_numpy(np.ascontiguousarray(values))
+    save_tensors(tensors, path)
+
+
+def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int) -> dict[str, LinearModel]:
+    """Read linear models of texts or pairs; raise ValueError or KeyError if the file does not match task.json.
+
+    Shapes are checked before memory is allocated for them; the file is memory-mapped.
     """
-    if issparse(matrix):
-        return torch.from_numpy(matrix @ right.float().numpy()).double()
-    return (torch.from_numpy(matrix) @ right.float()).double()
-
-
-def example_features(
-    name: str,
-    examples: Sequence[Sequence[UnitText]],
-    numbers: Mapping[str, int],
-    cache: VectorCache | None,
-    word2vec: Word2Vec | None,
-) -> Features:
-    """Return the features of examples for a model on `CHARACTERS`, `WORD2VEC` or `ELMO`, float32, shape (N, D).
-
-    Args:
-        name: Kind of features.
-        examples: The text of each example, or the two texts of a pair, which are compared in twice as many columns.
-        numbers: The character n-grams to read, with their numbers.
-        cache: The ELMo vectors of the texts; None for other features.
-        word2vec: The word2vec vectors of their tokens; None for other features.
-    """
-    found = [_text_features(name, texts, numbers, cache, word2vec) for texts in zip(*examples, strict=True)]
-    return found[0] if len(found) == 1 else _compared(*found)
-
-
-def _text_features(
-    name: str,
-    texts: Sequence[UnitText],
-    numbers: Mapping[str, int],
-    cache: VectorCache | None,
-    word2vec: Word2Vec | None,
-) -> Features:
-    if name == CHARACTERS:
-        return gram_features([text.text for text in texts], numbers)
-    if name == ELMO:
-        assert cache is not None
-        return np.stack([_pooled(cache.vectors[cache.rows(text.sentences)]) for text in texts])
-    assert word2vec is not None
-    return np.stack([_pooled(word2vec.table[word2vec.rows(text.tokens)]) for text in texts])
-
-
-def _compared(first: Features, second: Features) -> Features:
-    """Return the absolute differences of two texts' features, followed by their minima (sparse) or products."""
-    if issparse(first):
-        return hstack([abs(first - second), first.minimum(second)], format="csr")
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
-
-
-def _pooled(vectors: NDArray[Any]) -> Features:
-    """Pool the vectors of a text's tokens into one row, `POOLINGS` times as long; zeros for a text without tokens."""
-    found = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
-    pooled = (found.mean(axis=0), found.std(axis=0), found.max(axis=0), found.min(axis=0))
-    return np.concatenate([each.ravel() for each in pooled])
+    tensors = load_tensors(path)
+    widths = {ELMO: _POOLINGS * sizes.num_layers * sizes.elmo_dim, WORD2VEC: _POOLINGS * sizes.word2vec_dim}
+    models = {}
+    for name in names:
+        codes = tensors[f"{name}.grams"] if name == CHARACTERS else torch.zeros(0, _LONGEST_GRAM, dtype=torch.int32)
+        width, num_classes = num_texts * widths.get(name, len(codes)), sizes.num_outputs
+        shapes = dict(zip(_ARRAYS, [(width,), (width,), (width, num_classes), (num_classes,)], strict=True))
+        arrays = {each: tensors[f"{name}.{each}"] for each in _ARRAYS}
+        wrong = [each for each, shape in shapes.items() if arrays[each].shape != shape]
+        wrong += [each for each, values in arrays.items() if values.dtype != torch.float32]
+        if wrong or codes.dtype != torch.int32 or codes.shape[1:] != (_LONGEST_GRAM,):
+            raise ValueError(f"{name}.{(*wrong, 'grams')[0]} has another shape or type")
+        grams = ["".join(chr(code) for code in row if code >= 0) for row in codes.tolist()]
+        models[name] = LinearModel(**{each: arrays[each].numpy() for each in _ARRAYS}, grams=grams)
+    return models

@@ -1,12 +1,12 @@
-"""Measure how well a linear classifier predicts tags, such as parts of speech, from each layer of a model."""
+"""Measure what each layer of a model knows: a linear model predicts tags, the nearest neighbour predicts senses."""
 
+import csv
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +14,42 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
+from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.files import write_json
-from elmo_zh.run.job import Files, Json, Step, Work, run_job
+from elmo_zh.language import N_, _
+from elmo_zh.run.files import file_digest, parse_json, write_json
+from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
-from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, load_dataset
-from elmo_zh.tasks.encode_texts import Texts, read_alike, read_texts, sentences_of, word2vec_digest
-from elmo_zh.tasks.linear import fit_path
+from elmo_zh.tasks.datasets import describe_data, find_files, load_dataset
+from elmo_zh.tasks.encode_texts import TextReader, UnitText, read_alike, read_texts, word2vec_digest
+from elmo_zh.tasks.linear import Features, fit_path
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
-from elmo_zh.tasks.vector_cache import Sentence, VectorCache
+from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"
+COLUMNS = ("file", "line", "start", "end", "word", "sense")
 # The inverse strength of the penalty.
 _STRENGTH = 10.0
+# word2vec gives a word one vector for all its senses, so this many words on either side are averaged instead.
+_WINDOW_WORDS = 5
+_TARGET, _LONGEST_LINE = "<target>", 2**20
+
+
+class Occurrence(NamedTuple):
+    """A word in its sentence: the places of its tokens, and the tokens whose word2vec vectors are averaged for it."""
+
+    sentence: tuple[str, ...] = ()
+    places: Sequence[int] = ()
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +57,7 @@ class Probed:
     """The scores of one layer or, without a layer number, of other vectors to compare with the layers."""
 
     name: str
-    layer: int | None
+    layer: int | None = None
     rows: Rows  # counts of correct answers and of all answers per sentence or occurrence, float64, shape (N, 2)
     # Accuracy on the development examples, by which the layer is chosen; None if there are none
     dev_score: float | None = None
@@ -53,7 +72,6 @@ class Probed:
 class ProbeReport:
     """The table of a probe: a baseline without vectors, word2vec if available, and the layers."""
 
-    what: str
     baseline: Probed
     others: Sequence[Probed]
     facts: Mapping[str, Any]
@@ -61,8 +79,8 @@ class ProbeReport:
     @property
     def best(self) -> Probed:
         """The layer with the highest score, on development examples if possible; ties go to the lowest layer."""
-        layers = [each for each in self.others if each.layer is not None]
-        return max(layers, key=lambda each: each.score if each.dev_score is None else each.dev_score)
+        layers = [probed for probed in self.others if probed.layer is not None]
+        return max(layers, key=lambda probed: probed.score if probed.dev_score is None else probed.dev_score)
 
     def difference(self, probed: Probed) -> Difference:
         """Return how much more accurate a layer is than the baseline, with a 95% interval."""
@@ -70,193 +88,295 @@ class ProbeReport:
 
     def lines(self) -> list[str]:
         """Return the table and the recommended layer as lines of text."""
-        rows = [[self.baseline.name, f"{self.baseline.score:.4f}", ""]]
-        for each in self.others:
-            rows.append([each.name, f"{each.score:.4f}", self.difference(each).points()])
-        head = [self.what, "accuracy", "points above the baseline (95% interval)"]
-        best = self.best.layer
-        return [*table(head, rows).split("\n"), "", f"The best layer is {best}. To use it alone: --layers {best}"]
+        rows = [[_(self.baseline.name), f"{self.baseline.score:.4f}", ""]]
+        rows += [[_(each.name), f"{each.score:.4f}", self.difference(each).points()] for each in self.others]
+        head = ["", _("accuracy"), _("points above the baseline (95% interval)")]
+        best = _("The best layer is {best}. To use it alone: --layers {best}").format(best=self.best.layer)
+        return [*table(head, rows).split("\n"), "", best]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures of all rows, and the facts about model and data."""
         rows = [
-            {
-                "name": each.name,
-                "layer": each.layer,
-                "accuracy": each.score,
-                "dev_accuracy": each.dev_score,
-                **({} if each is self.baseline else {"above_baseline": asdict(self.difference(each))}),
-            }
+            {"name": each.name, "layer": each.layer, "accuracy": each.score, "dev_accuracy": each.dev_score}
+            | ({} if each is self.baseline else {"above_baseline": asdict(self.difference(each))})
             for each in (self.baseline, *self.others)
         ]
-        return {"elmo_zh": __version__, "what": self.what, "best_layer": self.best.layer, "rows": rows, **self.facts}
-
-    def write(self, folder: Path, name: str) -> None:
-        """Write the report to a new folder, as Markdown and as JSON."""
-        folder.mkdir()
-        lines = [f"# {name}", "", *self.lines(), ""]
-        (folder / "probe.md").write_text("\n".join(lines), encoding="utf-8")
-        write_json(folder / DATA, self.to_json())
-        write_mark(folder, "probe", 1, {"model": self.facts["model"]})
-
-
-def probe_tags(
-    files: DataFiles,
-    reading: Reading,
-    embedder: ElmoEmbedder,
-    output: Path,
-    *,
-    word2vec: Path | None = None,
-    force: bool = False,
-    reporter: Reporter | None = None,
-) -> ProbeReport:
-    """Predict the tag of each word, such as its part of speech, from each layer's vectors separately."""
-    reporter = reporter or SilentReporter()
-    probe = TagProbe.of(files, reading, embedder, output, word2vec, reporter)
-    return run_job(probe, force=force, reporter=reporter)
-
-
-def word2vec_beside(
-    path: Path | None, embedder: ElmoEmbedder, sentences: Sequence[Sentence], reporter: Reporter
-) -> Word2Vec | None:
-    """Return word2vec vectors for the words in the sentences, to compare with the layers, or None if unavailable."""
-    if path is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
-        reporter.note(
-            f"{embedder.bundle.path} has no word2vec vectors to compare its layers with. Give a model or run that has"
-            " such vectors: --word2vec PATH"
-        )
-        return None
-    return read_alike(Word2Vec.load(path or embedder.bundle.path), embedder, sentences)
-
-
-def facts_of(embedder: ElmoEmbedder, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the path and digest of the model and the size of each part, for the report of a probe."""
-    bundle = embedder.bundle
-    return {
-        "model": {"path": str(bundle.path), "digest": bundle.digest},
-        "examples": {part: len(examples) for part, examples in parts.items()},
-    }
+        return {"elmo_zh": __version__, "best_layer": self.best.layer, "rows": rows, **self.facts}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TagProbe:
-    """Fits a linear model on each layer, and on word2vec vectors, to predict the tags of words."""
+class ProbeJob:
+    """Computes the vectors of all occurrences, and judges each layer and word2vec."""
 
-    dataset: Dataset
-    data: Mapping[str, Any]  # what the dataset depends on
-    texts: Texts
+    occurrences: Sequence[Occurrence]
+    judge: Callable[[NDArray[np.float32]], tuple[float | None, Rows]]  # vectors, shape (N, D) -> dev score, rows
+    baseline: Probed
     embedder: ElmoEmbedder
-    word2vec: Word2Vec | None
+    word2vec: Path | None
+    data: Mapping[str, Any]  # what the occurrences depend on
+    inputs: Sequence[Path]
     output: Path
 
-    valuable = ()
+    valuable: Sequence[str] = field(default=(), init=False)
     may_replace = staticmethod(written_as("probe"))
 
-    @classmethod
-    def of(
-        cls,
-        files: DataFiles,
-        reading: Reading,
-        embedder: ElmoEmbedder,
-        output: Path,
-        word2vec: Path | None,
-        reporter: Reporter,
-    ) -> "TagProbe":
-        """Read the data, and find word2vec vectors to compare with."""
-        files = find_files(files, reporter)
-        dataset = load_dataset(files, reading, reporter)
-        if dataset.scheme:
-            raise CorpusError(f"{files.data}: the tags mark spans. Use tags of single words, such as parts of speech.")
-        if not dataset.test:
-            raise CorpusError(f"{files.data}: there are no test examples to score. Give a file: --test FILE")
-        texts = read_texts(dataset, embedder, reporter)
-        beside = word2vec_beside(word2vec, embedder, list(sentences_of(chain(*texts.values()))), reporter)
-        data = describe_data(dataset, files, reading)
-        return cls(dataset=dataset, data=data, texts=texts, embedder=embedder, word2vec=beside, output=output)
-
-    @property
-    def inputs(self) -> list[Path]:
-        """The data and the model."""
-        return [*self.dataset.files.values(), self.embedder.bundle.path]
-
-    @property
-    def _sentences(self) -> list[Sentence]:
-        return list(sentences_of(chain(*self.texts.values())))
+    @cached_property
+    def _vectors_of_words(self) -> Word2Vec | None:
+        path = self.word2vec or self.embedder.bundle.path
+        if self.word2vec is None and not BundleLayout(path).word2vec.is_file():
+            return None
+        return read_alike(Word2Vec.load(path), self.embedder, [occurrence.beside for occurrence in self.occurrences])
 
     def made_from(self) -> dict[str, Any]:
         """Return what the scores depend on."""
-        return {**self.data, "word2vec": word2vec_digest(self.word2vec), **self.embedder.identity()}
+        return {**self.data, "word2vec": word2vec_digest(self._vectors_of_words), **self.embedder.identity()}
 
     def make(self, path: Path, work: Work) -> ProbeReport:
-        """Compute the vectors, fit a model on each layer, and write the report."""
-        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, self._sentences)
-        layers: list[int | None] = [*([None] if self.word2vec else []), *range(cache.vectors.shape[1])]
-
-        def fit(layer: int | None, _: Files) -> Json:
-            dev_score, rows = self._fit(self._vectors(cache, layer))
-            return {"dev_score": dev_score, "rows": rows.tolist()}
-
-        step = Step(name="linear models", compute=fit, unit="models", total=len(layers), in_order=True)
+        """Compute the vectors, judge each layer, and write the report."""
+        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, (each.sentence for each in self.occurrences))
         others = []
-        for layer, part in zip(layers, work.run(step, layers), strict=True):
-            name, found = "word2vec" if layer is None else f"layer {layer}", part.value()
-            rows = np.array(found["rows"], np.float64)
-            others.append(Probed(name=name, layer=layer, rows=rows, dev_score=found["dev_score"]))
-            work.reporter.note(f"{name}: accuracy {others[-1].score:.4f}")
-        what = f"tag of each word ({len(self._labels)} tags)"
-        facts = facts_of(self.embedder, self.dataset.parts())
-        report = ProbeReport(what=what, baseline=self._baseline(), others=others, facts=facts)
-        report.write(path, self.output.name)
+        if word2vec := self._vectors_of_words:
+            rows = [word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
+            others.append(self._probed("word2vec", None, word2vec.table, rows))
+        rows = [cache.first_rows[each.sentence] + np.array(each.places, np.int64) for each in self.occurrences]
+        for layer in range(cache.vectors.shape[1]):
+            others.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], rows))
+            work.reporter.note(f"{others[-1].name}: {others[-1].score:.4f}")
+        bundle = self.embedder.bundle
+        facts = {"model": {"path": str(bundle.path), "digest": bundle.digest}, "occurrences": len(self.occurrences)}
+        report = ProbeReport(baseline=self.baseline, others=others, facts=facts)
+        path.mkdir()
+        text = "\n".join([f"# {self.output.name}", "", *report.lines(), ""])
+        (path / "probe.md").write_text(text, encoding="utf-8")
+        write_json(path / DATA, report.to_json())
+        write_mark(path, "probe", 1, {"model": facts["model"]})
         return report
 
-    @cached_property
-    def _labels(self) -> tuple[str, ...]:
-        return self.dataset.labels()
+    def _probed(self, name: str, layer: int | None, vectors: Any, rows: Sequence[NDArray[np.int64]]) -> Probed:
+        means = [
+            np.asarray(vectors[own], np.float32).mean(axis=0) if len(own) else np.zeros(vectors.shape[1], np.float32)
+            for own in rows
+        ]
+        dev_score, counts = self.judge(np.stack(means))
+        return Probed(name=name, layer=layer, rows=counts, dev_score=dev_score)
 
-    @cached_property
-    def _classes(self) -> dict[str, NDArray[np.int64]]:
-        numbers = {label: number for number, label in enumerate(self._labels)}
-        return {
-            part: np.array([numbers.get(label, -1) for example in examples for label in example.labels], np.int64)
-            for part, examples in self.dataset.parts().items()
-        }
 
-    def _vectors(self, cache: VectorCache, layer: int | None) -> dict[str, Any]:
-        """Return a layer's vectors of all words by part, or their word2vec vectors, shape (N, D)."""
-        if layer is None and (word2vec := self.word2vec) is not None:
-            rows = {part: self._rows(part, lambda text: word2vec.rows(text.tokens)) for part in self.texts}
-            return {part: word2vec.table[rows_of_part] for part, rows_of_part in rows.items()}
-        rows = {part: self._rows(part, lambda text: cache.rows(text.sentences)) for part in self.texts}
-        return {part: np.asarray(cache.vectors[rows_of_part, layer]) for part, rows_of_part in rows.items()}
+def probe_tags(
+    files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None = None,
+    force: bool = False, reporter: Reporter | None = None,
+) -> ProbeReport:  # fmt: skip
+    """Predict the tag of each word, such as its part of speech, from each layer's vectors separately."""
+    reporter = reporter or SilentReporter()
+    return run_job(tag_probe(files, reading, embedder, output, word2vec, reporter), force=force, reporter=reporter)
 
-    def _rows(self, part: str, rows_of: Any) -> NDArray[np.int64]:
-        found = [np.zeros(0, np.int64)]
-        for [text] in self.texts[part]:
-            found.append(np.concatenate([rows_of(text), np.zeros(1, np.int64)])[text.owners])
-        return np.concatenate(found).astype(np.int64)
 
-    def _fit(self, vectors: Mapping[str, Any]) -> tuple[float, Rows]:
-        """Return the accuracy on the development examples, and the counts of correct tags in the test sentences."""
-        [(_, model)] = fit_path(vectors["train"], self._classes["train"], len(self._labels), [_STRENGTH])
-        dev, test = (model.log_probabilities(vectors[part]).argmax(axis=1) for part in ("dev", "test"))
-        return float((dev == self._classes["dev"]).mean()), self._by_sentence(test)
+def tag_probe(
+    files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, word2vec: Path | None, reporter: Reporter
+) -> ProbeJob:
+    """Return the job of a probe that fits a linear model on each layer to predict the tags of words."""
+    files = find_files(files, reporter)
+    dataset = load_dataset(files, reading, reporter)
+    if dataset.scheme:
+        raise CorpusError(
+            _("{data}: the tags mark spans. Use tags of single words, such as parts of speech.").format(data=files.data)
+        )
+    texts = [text for [text] in read_texts(dataset.examples, embedder, reporter)]
+    example_of = np.repeat(np.arange(len(texts)), [len(text.owners) for text in texts])
+    words = [text.text[start:end] for text in texts for start, end in text.units]
+    numbers = {label: number for number, label in enumerate(dataset.labels)}
+    tags = [tag for example in dataset.examples for tag in example.labels]
+    classes = np.array([numbers.get(tag, -1) for tag in tags], np.int64)
+    train, dev, test = (np.flatnonzero(np.isin(example_of, rows)) for rows in dataset.split.parts().values())
 
-    def _baseline(self) -> Probed:
-        """Predict each word's most frequent training tag; for unseen words, the most frequent tag overall."""
-        counts: dict[str, Counter[int]] = defaultdict(Counter)
-        for word, number in zip(self._words("train"), self._classes["train"].tolist(), strict=True):
-            counts[word][number] += 1
-        overall = int(np.bincount(self._classes["train"]).argmax())
-        best = {word: min(each, key=lambda number: (-each[number], number)) for word, each in counts.items()}
-        found = np.array([best.get(word, overall) for word in self._words("test")], np.int64)
-        return Probed(name="most frequent tag of the word", layer=None, rows=self._by_sentence(found))
-
-    def _words(self, part: str) -> Iterator[str]:
-        for [text] in self.texts[part]:
-            yield from (text.text[start:end] for start, end in text.units)
-
-    def _by_sentence(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rows_of(right: NDArray[np.bool_]) -> Rows:
         """Count the correct tags and all tags in each test sentence."""
-        lengths = [len(example.labels) for example in self.dataset.test]
-        right = np.split(found == self._classes["test"], np.cumsum(lengths)[:-1])
-        return np.array([(each.sum(), len(each)) for each in right], np.float64)
+        sentences, sentence_of = np.unique(example_of[test], return_inverse=True)
+        counts = [np.bincount(sentence_of, weights, len(sentences)) for weights in (right, np.ones(len(test)))]
+        return np.stack(counts, axis=1)
+
+    def judge(vectors: NDArray[np.float32]) -> tuple[float, Rows]:
+        features = Features([vectors], np.array([], np.str_))
+        [model] = fit_path(features, train, classes[train], len(numbers), [_STRENGTH])
+        right = [model.log_probabilities(vectors[rows]).argmax(axis=1) == classes[rows] for rows in (dev, test)]
+        return float(right[0].mean()), rows_of(right[1])
+
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in train:
+        counts[words[row]][tags[row]] += 1
+    [(usual, _number)] = Counter(tags[row] for row in train).most_common(1)
+    baseline = [counts[words[row]].most_common(1)[0][0] if words[row] in counts else usual for row in test]
+    right = np.array([guess == tags[row] for guess, row in zip(baseline, test, strict=True)])
+    return ProbeJob(
+        occurrences=[occurrence for text in texts for occurrence in _occurrences(text)],
+        judge=judge,
+        baseline=Probed(name=N_("most frequent tag of the word"), rows=rows_of(right)),
+        embedder=embedder,
+        word2vec=word2vec,
+        data=describe_data(dataset, files, reading),
+        inputs=(*dataset.files.values(), embedder.bundle.path),
+        output=output,
+    )
+
+
+def _occurrences(text: UnitText) -> Iterator[Occurrence]:
+    """Yield the token of each unit; a unit without a token has none."""
+    places = [(sentence, place) for sentence in text.sentences for place in range(len(sentence))]
+    for owner in text.owners:
+        sentence, place = places[owner] if owner >= 0 else ((), -1)
+        yield Occurrence(sentence, [place], [sentence[place]]) if sentence else Occurrence()
+
+
+class MarkedWord(NamedTuple):
+    """One occurrence of a word, marked in a raw line, or in a sentence of tokens at `start`."""
+
+    word: str
+    sense: str
+    text: str | tuple[str, ...]
+    start: int
+
+
+def probe_senses(
+    path: Path, embedder: ElmoEmbedder, output: Path, *, texts: Path | None = None, encoding: str = "auto",
+    word2vec: Path | None = None, force: bool = False, reporter: Reporter | None = None,
+) -> ProbeReport:  # fmt: skip
+    """Predict each occurrence's sense from the word's most similar other occurrence, for each layer separately.
+
+    Words with one sense are left out. For word2vec, the vectors of surrounding words are averaged.
+    """
+    reporter = reporter or SilentReporter()
+    marked = read_senses(path, texts, encoding)
+    senses = {word: {each.sense for each in marked if each.word == word} for word in {each.word for each in marked}}
+    kept = [each for each in marked if len(senses[each.word]) > 1]
+    if not kept:
+        raise CorpusError(
+            _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
+        )
+    reporter.note(
+        _("Reading {path}: {number} occurrences of words with several senses, {others} of words with one.").format(
+            path=path, number=f"{len(kept):,}", others=f"{len(marked) - len(kept):,}"
+        )
+    )
+    counts = Counter((each.word, each.sense) for each in kept)
+    usual = {word: max(sorted(own), key=lambda sense: counts[word, sense]) for word, own in senses.items()}
+    reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
+    job = ProbeJob(
+        occurrences=[_place(each, reader, embedder, forms) for each in kept],
+        judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
+        baseline=Probed(
+            name=N_("most frequent sense of the word"), rows=_right_rows(kept, [usual[each.word] for each in kept])
+        ),
+        embedder=embedder,
+        word2vec=word2vec,
+        data={"digest": file_digest(path), "marked": [list(each) for each in kept]},
+        inputs=(path, *([texts] if texts else []), embedder.bundle.path),
+        output=output,
+    )
+    return run_job(job, force=force, reporter=reporter)
+
+
+def _place(marked: MarkedWord, reader: TextReader, embedder: ElmoEmbedder, forms: TokenForms) -> Occurrence:
+    """Return the tokens of the word's sentence, and those that it consists of or overlaps."""
+    if not isinstance(marked.text, str):
+        tokens, places = tuple(map(forms.known_form, marked.text)), [marked.start]
+    else:
+        text, offset, end = marked.text, 0, marked.start + len(marked.word)
+        for sentence in reader.sentences(text):
+            if offset <= marked.start and end <= offset + len(sentence):
+                text = sentence
+                break
+            offset += len(sentence)
+        else:  # the word crosses the end of a sentence
+            offset = 0
+        line = embedder.prepare(text)
+        inside = (line.offsets[:, 0] + offset < end) & (line.offsets[:, 1] + offset > marked.start)
+        tokens, places = tuple(line.tokens), np.flatnonzero(inside).tolist()
+    if not places:
+        return Occurrence(tokens)
+    before, after = tokens[max(0, places[0] - _WINDOW_WORDS) : places[0]], tokens[places[-1] + 1 :]
+    return Occurrence(tokens, places, [*before, *after[:_WINDOW_WORDS]])
+
+
+def _right_rows(marked: Sequence[MarkedWord], senses: Sequence[str]) -> Rows:
+    return np.array([(each.sense == sense, 1.0) for each, sense in zip(marked, senses, strict=True)], np.float64)
+
+
+def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
+    """Return, for each occurrence, the sense of its word's most similar other one; `vectors` has shape (N, D)."""
+    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    words = np.array([each.word for each in marked])
+    nearest = np.zeros(len(marked), np.int64)
+    for word in set(words):
+        rows = np.flatnonzero(words == word)
+        similarities = units[rows] @ units[rows].T
+        np.fill_diagonal(similarities, -np.inf)
+        nearest[rows] = rows[similarities.argmax(axis=1)]
+    return [marked[row].sense for row in nearest.tolist()]
+
+
+def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
+    """Read the marked words in a file, compressed or not; if it is a table, its texts are in the folder `texts`.
+
+    The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
+    stand for the word), target_word, target_position (from 0) and sense (a string or a list).
+    """
+    marked: list[MarkedWord] = []
+    for source in find_sources([str(path)]).sources:
+        for text in decoded_files(source, encoding, PassedOver()):
+            is_json = text.head(_LONGEST_LINE).lstrip().startswith("{")
+            records = _objects(text) if is_json else _table_rows(text, texts or path.parent)
+            number = 1 if is_json else 2
+            try:
+                for word in records:
+                    number += 1
+                    marked += [word] if word else []
+            except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
+                raise CorpusError(
+                    _("{name}: line {number} does not mark a word ({error}). Expected {expected}.").format(
+                        name=text.name,
+                        number=number,
+                        error=str(error)[:120],
+                        expected="context, target_word, target_position, sense" if is_json else ", ".join(COLUMNS),
+                    )
+                ) from None
+    if not marked:
+        raise CorpusError(
+            _("{path} has no marked words. Give a table or JSON lines with one marked word per line.").format(path=path)
+        )
+    return marked
+
+
+def _objects(text: DecodedText) -> Iterator[MarkedWord | None]:
+    for line in text.whole_lines(_LONGEST_LINE):
+        yield _object(parse_json(line)) if line.strip() else None
+
+
+def _object(record: dict[str, Any]) -> MarkedWord:
+    context, position, word, sense = (record[key] for key in ("context", "target_position", "target_word", "sense"))
+    if not isinstance(context, list) or not isinstance(position, int) or not 0 <= position < len(context):
+        raise ValueError(f"target_position {position} is no position in context")
+    if not word or not sense or context[position] not in (_TARGET, word):
+        raise ValueError(f"{context[position]!r} at target_position is not the word {word!r}, or the sense is empty")
+    # Leave out tokens that are only white space.
+    sides = context[:position], context[position + 1 :]
+    before, after = ([str(token) for token in side if str(token).strip()] for side in sides)
+    senses = [sense] if isinstance(sense, str) else sense
+    return MarkedWord(word, "|".join(map(str, senses)), (*before, word, *after), len(before))
+
+
+def _table_rows(text: DecodedText, texts: Path) -> Iterator[MarkedWord | None]:
+    lines_of: dict[str, Sequence[str]] = {}
+    rows = csv.reader(text.whole_lines(_LONGEST_LINE), delimiter="\t", quoting=csv.QUOTE_NONE)
+    head = next(rows, [])
+    if tuple(head[: len(COLUMNS)]) != COLUMNS:
+        raise ValueError(f"the columns are {', '.join(head)[:60]}")
+    for row in rows:
+        name, word, sense = row[0], row[4], row[5]
+        line, start, end = map(int, row[1:4])
+        if name not in lines_of:
+            lines_of[name] = list(iter_lines(texts / name))
+        raw = lines_of[name][line]
+        if not word or not sense or len(row) != len(head) or start < 0 or raw[start:end] != word:
+            raise ValueError(
+                f"line {line} of {name} has {raw[start:end][:20]!r} at characters {start} to {end}, not {word!r}"
+            )
+        yield MarkedWord(word, sense, raw, start)

@@ -1,25 +1,18 @@
-"""Scores of predictions, and intervals for their differences by the paired bootstrap (Efron and Tibshirani 1993).
-
-Tests compare the scores with scikit-learn, seqeval and SciPy; this module does not use them, so `task` needs no extra.
-"""
+"""Scores of predictions, and intervals for their differences by the paired bootstrap (Efron and Tibshirani 1993)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from elmo_zh.config.task_settings import HeadSettings, Reading
-from elmo_zh.corpus.read_labelled import read_labelled
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, describe_tags, spans_of
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError
-from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.config.task_settings import HeadSettings
+from elmo_zh.corpus.readers.examples import Example, spans_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, Prediction, TagPrediction
-from elmo_zh.tasks.task_model import TaskModel
 
 Rows = NDArray[np.float64]
 # Bootstrap draws for a score that is a ratio of sums, and for a rank correlation, which sorts anew in each draw.
@@ -27,29 +20,16 @@ _DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
 _CHUNK_NUMBERS = 2**22
 
 
-def confusion_matrix(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Count how often each label (row) was predicted as each label (column), int64, shape (K, K); skip other labels."""
-    numbers = {label: number for number, label in enumerate(labels)}
-    found = np.zeros((len(labels), len(labels)), np.int64)
-    for pair, count in Counter(zip(gold, predicted, strict=True)).items():
-        if pair[0] in numbers and pair[1] in numbers:
-            found[numbers[pair[0]], numbers[pair[1]]] += count
-    return found
-
-
 def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
     """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's F1 in `by_label`."""
     labels = sorted({*gold, *predicted})
-    matrix = confusion_matrix(gold, predicted, labels)
+    columns = precision_recall_fscore_support(gold, predicted, labels=labels, zero_division=0)
     by_label = {
-        label: _prf(int(matrix[place, place]), int(matrix[:, place].sum()), int(matrix[place].sum()))
-        for place, label in enumerate(labels)
+        label: {"f1": float(f1), "precision": float(precision), "recall": float(recall), "count": int(count)}
+        for label, precision, recall, f1, count in zip(labels, *columns, strict=True)
     }
-    return {
-        "accuracy": _ratio(int(matrix.trace()), len(gold)),
-        "macro_f1": float(np.mean([each["f1"] for each in by_label.values()])) if by_label else 0.0,
-        "by_label": by_label,
-    }
+    macro_f1 = float(np.mean([scores["f1"] for scores in by_label.values()]))
+    return {"accuracy": float(accuracy_score(gold, predicted)), "macro_f1": macro_f1, "by_label": by_label}
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
@@ -70,18 +50,16 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
 
 def score_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, Any]:
     """Return the correlations `pearson` and `spearman`, and the root mean square error `rmse`."""
-    given, found = np.array(gold, np.float64), np.array(predicted, np.float64)
+    true, predictions = np.array(gold, np.float64), np.array(predicted, np.float64)
     return {
-        "pearson": _correlation(given, found),
-        "spearman": rank_correlation(given, found),
-        "rmse": float(np.sqrt(np.mean((given - found) ** 2))),
+        "pearson": _correlation(true, predictions),
+        "spearman": rank_correlation(true, predictions),
+        "rmse": float(np.sqrt(np.mean((true - predictions) ** 2))),
     }
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Return Spearman's correlation; 0 if either array is constant."""
-    from scipy.stats import rankdata
-
     return _correlation(rankdata(a), rankdata(b))
 
 
@@ -148,47 +126,6 @@ def confusable_labels(
 
 def _type(tag: str) -> str:
     return tag[2:] or tag
-
-
-def score_examples(
-    model: TaskModel, data: Path, reading: Reading, reporter: Reporter
-) -> tuple[str, int, dict[str, Any]]:
-    """Score a trained task on a labelled file; return its main metric, the number of examples and all scores."""
-    description = model.description
-    try:
-        labelled = read_labelled(data, replace(reading, task_columns=description.columns))
-    except UnlabelledError as error:
-        raise CorpusError(f"{str(error).rstrip('.')}. To label texts, use: elmo-zh task predict") from None
-    notes = "; ".join(labelled.notes)
-    reporter.note(f"Reading {labelled.name}: {counted(len(labelled.examples), 'example')}; {notes}")
-    if reading.kind == "tag" and (
-        bool(labelled.scheme) != description.marks_spans or labelled.by_words != description.by_words
-    ):
-        raise CorpusError(
-            f"{data} has {describe_tags(labelled.scheme, by_words=labelled.by_words)}, but the task was trained on"
-            f" {describe_tags(description.scheme, by_words=description.by_words)}. Give data tagged like the training"
-            " data."
-        )
-    if not reading.regression:
-        _check_labels(data, labelled.examples, description.labels, reporter)
-    predictions = model.predict_examples(labelled.examples)
-    metric = main_metric(description.settings, marks_spans=description.marks_spans)
-    scores = score_predictions(labelled.examples, predictions, marks_spans=description.marks_spans)
-    return metric, len(predictions), scores
-
-
-def _check_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:
-    """Warn about labels that a task does not know; raise CorpusError if most labels are unknown."""
-    counts = Counter(label for example in examples for label in example.labels if label != OUTSIDE)
-    new = sorted(counts.keys() - set(known))
-    shown = ", ".join(new[:10])[:200]
-    if 2 * sum(counts[label] for label in new) > counts.total():
-        raise CorpusError(
-            f"{data}: most labels are new to the task: {shown}. The task knows {', '.join(known[:10])[:200]}. Give"
-            " data that uses the task's labels, or name the column that holds them: --label-column NAME"
-        )
-    if new:
-        reporter.warn(f"Labels that the task does not know count as wrong: {shown}.")
 
 
 @dataclass(frozen=True)

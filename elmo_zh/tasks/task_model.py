@@ -1,7 +1,9 @@
-"""TaskModel: a trained task that predicts labels for raw text."""
+"""A trained task: the files of its folder, its description in task.json, and TaskModel, which labels text."""
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from shutil import copytree
@@ -16,22 +18,184 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_path, check_strings, refusal
-from elmo_zh.corpus.readers.examples import Example
+from elmo_zh.choices import EMBED_PRECISIONS
+from elmo_zh.config.declare import problems_of
+from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
+from elmo_zh.corpus.read_labelled import read_labelled
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, describe_tags
+from elmo_zh.corpus.readers.labelled_records import UnlabelledError
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.errors import BundleError, RunError
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest
-from elmo_zh.run.mark import written_as
-from elmo_zh.tasks.encode_texts import KnownCharacters, TextEncoder, TextReader, UnitText, read_alike, sentences_of
-from elmo_zh.tasks.mixture import NETWORK, LinearMember, load_members, mix, network_logs, save_members
+from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
+from elmo_zh.language import _
+from elmo_zh.run.files import atomic_path, claimed_output, file_digest, read_json, write_json
+from elmo_zh.run.mark import require_unchanged, write_mark, written_as
+from elmo_zh.run.reporter import Reporter
+from elmo_zh.tasks.datasets import report_reading
+from elmo_zh.tasks.encode_texts import (
+    KnownCharacters,
+    TextEncoder,
+    TextReader,
+    Texts,
+    UnitText,
+    read_alike,
+    sentences_of,
+)
+from elmo_zh.tasks.layers import Sizes
+from elmo_zh.tasks.linear import MEMBERS, NETWORK, Features, LinearModel, load_members, mix, network_logs, save_members
 from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPrediction, class_prediction, tag_prediction
-from elmo_zh.tasks.task_description import TaskDescription, TaskLayout, load_description
+from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.text.windows import iter_windows
+from elmo_zh.version import __version__
 
+# The format of a task that is a network alone, and of one that is a mixture.
+TASK_FORMAT, MIXTURE_FORMAT = 1, 3
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
+
+
+class TaskLayout:
+    """The paths of the files in a trained task's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = path / "task.json"
+        self.head = path / "head.safetensors"
+        # The linear models of a mixture; with them the network may be missing.
+        self.linear = path / "linear.safetensors"
+        # The bundle with the biLM that was trained with the network; only with --fine-tune.
+        self.model = path / "model"
+        # The figures of each epoch, one JSON object a line, and their picture.
+        self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
+        # Pictures of the labels that were confused, and of predicted numbers against true ones.
+        self.confusion, self.scatter = path / "confusion.png", path / "scatter.png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDescription:
+    """The content of task.json: everything needed to use a trained task, apart from weights."""
+
+    settings: HeadSettings  # the choices for the network
+    sizes: Sizes
+    labels: tuple[str, ...]  # names of the classes or tags, in the order of the network's outputs; empty for numbers
+    scheme: str  # in tagging the scheme of the data, BIO, BMES or BIOES; "" for tags that mark no spans
+    by_words: bool  # whether units are words; else characters
+    alphabet: str  # the characters with vectors of their own
+    mean: float  # mean of the numbers in training, for regression
+    scale: float  # their standard deviation
+    # The bundle's path in training, its digest, `unknown` and `precision` of `ElmoEmbedder.load` (unk and float32 if
+    # missing). If the biLM was trained too, the digest is for the bundle in the task's folder, and `started_from` has
+    # the digest of the bundle it started from.
+    model: Mapping[str, Any]
+    training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
+    scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
+    layer_weights: Mapping[str, list[float]]  # the weight of each ELMo layer, by place: input, output
+    members: Mapping[str, float] = field(default_factory=dict)  # weights in the mixture; empty for a network alone
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights; older tasks have none
+
+    @property
+    def marks_spans(self) -> bool:
+        """Whether the tags mark spans."""
+        return bool(self.scheme)
+
+    @property
+    def has_network(self) -> bool:
+        """Whether predictions use a network, alone or in a mixture."""
+        return not self.members or NETWORK in self.members
+
+    def reads(self, name: str) -> bool:
+        """Return whether a network or a linear model uses an input."""
+        return name in self.members or (self.has_network and name in self.settings.inputs)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The text and label columns of the training data, also used for other files; empty if unknown."""
+        return tuple(self.training.get("columns", ()))
+
+    def save(self, layout: TaskLayout) -> None:
+        """Write task.json, including the digests of existing weights, and the mark of the complete folder."""
+        files = [path for path in (layout.head, layout.linear) if path.is_file()]
+        own = {**asdict(self), "digests": {path.name: file_digest(path) for path in files}}
+        number = MIXTURE_FORMAT if self.members else TASK_FORMAT
+        write_json(layout.description, {"format": number, "elmo_zh": __version__, **own})
+        write_mark(layout.path, "task", number, {"model": self.model.get("digest")})
+
+
+def _damaged(path: Path, reason: object) -> RunError:
+    """Return the error for a file that no training wrote like this."""
+    return RunError(
+        _(
+            "{path} is damaged or from another task ({reason}). Copy the folder again, or train the task again with:"
+            " elmo-zh task fit"
+        ).format(path=path, reason=" ".join(str(reason).split())[:100])
+    )
+
+
+def load_description(layout: TaskLayout) -> TaskDescription:
+    """Read task.json; raise RunError if it is missing, damaged or from a different version."""
+    path = layout.description
+    if not path.is_file():
+        raise RunError(
+            _("{path} has no trained task (task.json is missing). Train one with: elmo-zh task fit").format(
+                path=layout.path
+            )
+        )
+    try:
+        require_unchanged(path, _("Copy the folder again, or train the task again with: elmo-zh task fit"))
+        content = read_json(path)
+        if content["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
+            raise RunError(
+                _(
+                    "{path} has format {format}, which this version of elmo-zh cannot read. Update elmo-zh, or train"
+                    " the task again with: elmo-zh task fit"
+                ).format(path=path, format=content["format"])
+            )
+        later = {name: dict(content.get(name, {})) for name in ("members", "digests")}
+        values = {each.name: content[each.name] for each in fields(TaskDescription) if each.name not in later} | later
+        values["settings"] = HeadSettings(**{**content["settings"], "inputs": tuple(content["settings"]["inputs"])})
+        values["sizes"] = Sizes(**content["sizes"])
+        values["labels"] = tuple(str(label) for label in content["labels"])
+        description = TaskDescription(**values)
+        _require_types(description)
+        return description
+    except OutputError as error:
+        raise RunError(*error.messages) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path, repr(error)) from None
+
+
+def _require_types(description: TaskDescription) -> None:
+    """Raise ValueError, KeyError or TypeError for a value that no training would write."""
+    settings, sizes, model = description.settings, description.sizes, description.model
+    needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
+    # Two numbers stand for padding and for unknown characters.
+    needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
+    numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
+    whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)
+    chosen = {
+        "sizes": all(type(number) is int and 0 <= number < 2**31 for each in whole for number in each)
+        and min(sizes.num_outputs, settings.character_dim) > 0
+        and all(size > 0 for name in settings.inputs for size in needed.get(name, [])),
+        "settings": settings.kind in KINDS and not list(problems_of(settings)),
+        "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
+        "numbers": all(isinstance(number, int | float) and math.isfinite(number) for number in numbers),
+        "dropout": 0 <= settings.dropout <= 1,
+        "scheme": description.scheme in ("", *SCHEMES),
+        "alphabet": isinstance(description.alphabet, str),
+        "labels": settings.regression or len(description.labels) == sizes.num_outputs,
+        "members": set(description.members) <= set(() if settings.kind == "tag" else MEMBERS)
+        and all(isinstance(weight, float) and 0 < weight <= 1 for weight in description.members.values()),
+        "model": all(isinstance(model[name], str) for name in ("path", "digest")),
+        "unknown": model.get("unknown", "unk") in ("unk", "backoff"),
+        "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
+        "columns": all(isinstance(column, str) for column in description.training.get("columns", ())),
+        "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
+        **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},
+    }
+    if wrong := [name for name, is_right in chosen.items() if not is_right]:
+        raise ValueError(f"{wrong[0]}: not as task fit writes it")
 
 
 class TaskModel:
@@ -52,7 +216,7 @@ class TaskModel:
         head: TaskHead | None,
         embedder: ElmoEmbedder,
         word2vec: Word2Vec | None,
-        linear: Mapping[str, LinearMember] | None = None,
+        linear: Mapping[str, LinearModel] | None = None,
     ) -> None:
         self.description, self.embedder = description, embedder
         self._head, self._word2vec, self._linear = head and head.eval(), word2vec, linear or {}
@@ -89,8 +253,10 @@ class TaskModel:
         embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
-                f"{folder} is not the model that {path} was trained on (digest {embedder.bundle.digest} instead of"
-                f" {description.model['digest']}). Give the original model with --model, or train the task again."
+                _(
+                    "{folder} is not the model that {path} was trained on (digest {digest} instead of {model}). Give"
+                    " the original model with --model, or train the task again."
+                ).format(folder=folder, path=path, digest=embedder.bundle.digest, model=description.model["digest"])
             )
         word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
         return cls(description, head, embedder, word2vec, linear)
@@ -174,21 +340,57 @@ class TaskModel:
             )
         return found
 
-    def _predict(self, texts: Sequence[Sequence[UnitText]], *, with_probabilities: bool = False) -> list[Prediction]:
+    def _predict(self, texts: Texts, *, with_probabilities: bool = False) -> list[Prediction]:
         word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
         cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if self.description.reads("elmo") else None
-        found: list[Any] = []
+        outputs: list[Any] = []
         if self._head is not None:
             settings = self.description.settings
             has_elmo, has_grams = "elmo" in settings.inputs, settings.kind == "tag" and settings.head != "bilstm"
             encoder = TextEncoder(cache if has_elmo else None, word2vec, self._characters, has_grams)
-            items = [Item(tuple(map(encoder.encode, each)), 0) for each in texts]
-            found = predict_items(self._head, items, encoder, "predict_tags" if with_probabilities else "predict")
+            items = [Item(tuple(map(encoder.encode, example)), 0) for example in texts]
+            method = TaskHead.predict_tags if with_probabilities else TaskHead.predict
+            outputs = predict_items(self._head, items, encoder, method)
         if weights := self.description.members:
-            logs = {name: member.log_probabilities(texts, cache, word2vec) for name, member in self._linear.items()}
-            logs |= {NETWORK: network_logs(found)} if found else {}
-            found = list(np.exp(mix([logs[name] for name in weights], [*weights.values()])).tolist())
-        return [as_prediction(self.description, given, each) for given, each in zip(texts, found, strict=True)]
+            logs = {
+                name: model.log_probabilities(Features.of(name, texts, cache, word2vec, model.grams).at(slice(None)))
+                for name, model in self._linear.items()
+            }
+            logs |= {NETWORK: network_logs(outputs)} if outputs else {}
+            outputs = list(np.exp(mix([logs[name] for name in weights], [*weights.values()])).tolist())
+        return [
+            as_prediction(self.description, example, output) for example, output in zip(texts, outputs, strict=True)
+        ]
+
+    def score(self, data: Path, reading: Reading, reporter: Reporter) -> tuple[str, int, dict[str, Any]]:
+        """Score the task on a labelled file; return its main metric, the number of examples and all scores.
+
+        Raises:
+            CorpusError: If the file has no labels, labels that are mostly unknown, or tags of another kind.
+        """
+        description = self.description
+        try:
+            labelled = read_labelled(data, replace(reading, task_columns=description.columns))
+        except UnlabelledError as error:
+            raise CorpusError(f"{error} {_('To label texts, use: elmo-zh task predict')}") from None
+        report_reading(labelled, reporter)
+        examples, settings, labels = labelled.examples, description.settings, description.labels
+        units = bool(labelled.scheme), labelled.by_words
+        if settings.kind == "tag" and units != (description.marks_spans, description.by_words):
+            raise CorpusError(
+                _(
+                    "{data} has {scheme}, but the task was trained on {scheme2}. Give data tagged like the training"
+                    " data."
+                ).format(
+                    data=data,
+                    scheme=describe_tags(labelled.scheme, by_words=labelled.by_words),
+                    scheme2=describe_tags(description.scheme, by_words=description.by_words),
+                )
+            )
+        if not settings.regression:
+            _require_known_labels(data, examples, labels, reporter)
+        scores = score_predictions(examples, self.predict_examples(examples), marks_spans=description.marks_spans)
+        return main_metric(settings, marks_spans=description.marks_spans), len(examples), scores
 
 
 def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
@@ -212,28 +414,35 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
     if "started_from" in description.model:
         if given is not None:
             raise BundleError(
-                f"{layout.path} has a model of its own, which was trained with the task. Leave out --model."
+                _("{path} has a model of its own, which was trained with the task. Leave out --model.").format(
+                    path=layout.path
+                )
             )
         if not BundleLayout(layout.model).info.is_file():
-            raise BundleError(f"{layout.model}, which was trained with the task, is missing. Copy {layout.path} again.")
+            raise _damaged(layout.path, _("{path} is missing").format(path=layout.model))
         return layout.model
     if given is not None:
         return find_bundle(given)
     path, digest = Path(description.model["path"]), description.model["digest"]
-    if found := find_same_bundle(digest, path, layout.path):
-        return found
+    if folder := find_same_bundle(digest, path, layout.path):
+        return folder
     if advice := explain_no_starter(path):
-        raise BundleError(f"{layout.path} was trained on the model {STARTER}. {advice}")
-    is_other = BundleLayout(path).info.is_file()
-    not_found = "was not found at that path, beside the task or among the installed models"
-    problem = "has been replaced by another model" if is_other else not_found
-    raise BundleError(
-        f"{path}, the model that {layout.path} was trained on, {problem}. Give the folder of the original model"
-        " with --model, or in Python with TaskModel.load(path, model=...)."
+        raise BundleError(
+            _("{path} was trained on the model {STARTER}. {advice}").format(
+                path=layout.path, STARTER=STARTER, advice=advice
+            )
+        )
+    problem = (
+        _("has been replaced by another model")
+        if BundleLayout(path).info.is_file()
+        else _("was not found at that path, beside the task or among the installed models")
     )
-
-
-_REMEDY = "Copy the folder again, or train the task again with: elmo-zh task fit"
+    raise BundleError(
+        _(
+            "{path}, the model that {path2} was trained on, {problem}. Give the folder of the original model with"
+            " --model, or in Python with TaskModel.load(path, model=...)."
+        ).format(path=path, path2=layout.path, problem=problem)
+    )
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
@@ -247,39 +456,49 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         with torch.device("meta"):
             num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
     except (RuntimeError, ValueError, ZeroDivisionError) as error:
-        raise RunError(f"{layout.description} does not describe a network ({str(error)[:100]!r}). {_REMEDY}") from None
+        raise _damaged(layout.description, error) from None
     # The sizes come from a file, so allocate memory only for weights that exist.
     if num_bytes > layout.head.stat().st_size:
-        raise RunError(f"{layout.head} is too small for the network that task.json describes. {_REMEDY}")
+        raise _damaged(layout.head, _("it is too small for the network that task.json describes"))
     head = build()
     try:
         head.load_state_dict(load_tensors(layout.head))
-    except (SafetensorError, RuntimeError):
-        raise RunError(f"{layout.head} does not contain the network that task.json describes. {_REMEDY}") from None
+    except (SafetensorError, RuntimeError) as error:
+        raise _damaged(layout.head, error) from None
     return head
 
 
-def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearMember]:
+def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearModel]:
     names = [name for name in description.members if name != NETWORK]
     if not names:
         return {}
     _require_weights(layout.linear, description)
-    num_texts = 2 if description.settings.kind == "pairs" else 1
     try:
-        return load_members(layout.linear, names, description.sizes, num_texts)
+        return load_members(layout.linear, names, description.sizes, 2 if description.settings.kind == "pairs" else 1)
     except (SafetensorError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:100]
-        raise RunError(
-            f"{layout.linear} does not contain the models that task.json describes ({reason}). {_REMEDY}"
-        ) from None
+        raise _damaged(layout.linear, error) from None
 
 
 def _require_weights(path: Path, description: TaskDescription) -> None:
     """Raise RunError if a weights file is missing or its digest differs from task.json."""
     if not path.is_file():
-        raise RunError(f"{path} is missing. {_REMEDY}")
+        raise _damaged(path.parent, _("{path} is missing").format(path=path.name))
     expected = description.digests.get(path.name)
     if expected is not None and file_digest(path) != expected:
-        raise RunError(
-            f"{path} is damaged or from another task: its digest differs from the one in task.json. {_REMEDY}"
+        raise _damaged(path, _("its digest differs from the one in task.json"))
+
+
+def _require_known_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:
+    """Warn about labels that a task does not know; raise CorpusError if most labels are unknown."""
+    counts = Counter(label for example in examples for label in example.labels if label != OUTSIDE)
+    new = sorted(counts.keys() - set(known))
+    shown = ", ".join(new[:10])[:200]
+    if 2 * sum(counts[label] for label in new) > counts.total():
+        raise CorpusError(
+            _(
+                "{data}: most labels are new to the task: {shown}. The task knows {known}. Give data that uses the"
+                " task's labels, or name the column that holds them: --label-column NAME"
+            ).format(data=data, shown=shown, known=", ".join(known[:10])[:200])
         )
+    if new:
+        reporter.warn(_("Labels that the task does not know count as wrong: {shown}.").format(shown=shown))

@@ -21,7 +21,7 @@ from elmo_zh.reader.batches import iter_length_sorted
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder
-from elmo_zh.tasks.layers import choose_lstm_precision
+from elmo_zh.tasks.layers import Batch, choose_lstm_precision
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.vector_cache import LiveVectors
 
@@ -268,13 +268,16 @@ def target_function(
 
 @with_half_of_the_threads()
 @torch.no_grad()
-def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder, method: str = "predict") -> list[Any]:
-    """Return what a method of the network (predict, predict_tags, costs) returns for each example, in order."""
+def predict_items(
+    head: TaskHead,
+    items: Sequence[Item],
+    encoder: TextEncoder,
+    method: Callable[[TaskHead, Sequence[Batch]], list[Any]] = TaskHead.predict,
+) -> list[Any]:
+    """Return what a method of the network returns for each example, in order."""
     head.eval()
-    found: list[Any] = [None] * len(items)
-    for chosen in _short_batches([item.length for item in items]):
-        batch = [items[index] for index in chosen]
-        targets = [targets_of(batch)] if method == "costs" else []
-        for index, each in zip(chosen, getattr(head, method)(batches_of(batch, encoder), *targets), strict=True):
-            found[index] = each
-    return found
+    outputs: list[Any] = [None] * len(items)
+    for rows in _short_batches([item.length for item in items]):
+        for row, output in zip(rows, method(head, batches_of([items[row] for row in rows], encoder)), strict=True):
+            outputs[row] = output
+    return outputs
