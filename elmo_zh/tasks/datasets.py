@@ -282,28 +282,28 @@ def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split
     """
     examples = [example for labelled in read.values() for example in labelled.examples]
     part_of = np.repeat(list(read), [len(labelled.examples) for labelled in read.values()])
-    how = ""
-    if read.keys() == {"train"}:
-        by_column = {example.part for example in examples} - {""}
-        if len(by_column) > 1 and "train" in by_column:
-            part_of = np.array([example.part for example in examples])
-            how = _("by the column that names the parts")
-    present = set(part_of.tolist())
-    missing = [part for part in ("dev", "test") if part not in present and not (part == "test" and "dev" in read)]
+    by_column = np.array([example.part for example in examples])
+    if read.keys() == {"train"} and "train" in by_column and (by_column != "train").any():
+        part_of = by_column
+        _report_split(_("by the column that names the parts"), part_of, reporter)
+    # Files of training and development examples suffice.
+    missing = [part for part in ("dev", "test") if part not in part_of and not (part == "test" and "dev" in read)]
     place = places(examples, seed, "split")
-    for number, part in enumerate(missing if "dev" in missing or not how else []):
+    for number, part in enumerate(missing):
         aside = (place >= number * HELD_OUT_FRACTION) & (place < (number + 1) * HELD_OUT_FRACTION)
         part_of = np.where((part_of == "train") & aside, part, part_of)
-        how = _("at random with seed {seed}").format(seed=seed)
-    split = Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
-    if how:
-        train, dev, test = (f"{len(rows):,}" for rows in split.parts().values())
-        reporter.note(
-            _("Split {how}: {train} train, {dev} dev and {test} test examples.").format(
-                how=how, train=train, dev=dev, test=test
-            )
+    if missing:
+        _report_split(_("at random with seed {seed}").format(seed=seed), part_of, reporter)
+    return Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
+
+
+def _report_split(how: str, part_of: NDArray[np.str_], reporter: Reporter) -> None:
+    train, dev, test = (f"{(part_of == part).sum():,}" for part in PART_WORDS)
+    reporter.note(
+        _("Split {how}: {train} train, {dev} dev and {test} test examples.").format(
+            how=how, train=train, dev=dev, test=test
         )
-    return split
+    )
 
 
 def _check(dataset: Dataset, reading: Reading, reporter: Reporter, *, is_limited: bool) -> None:

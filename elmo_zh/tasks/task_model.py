@@ -419,7 +419,11 @@ def _find_model(layout: TaskLayout, description: TaskDescription, given: str | P
                 )
             )
         if not BundleLayout(layout.model).info.is_file():
-            raise _damaged(layout.path, _("{path} is missing").format(path=layout.model))
+            raise BundleError(
+                _("{model}, which was trained with the task, is missing. Copy {path} again.").format(
+                    model=layout.model, path=layout.path
+                )
+            )
         return layout.model
     if given is not None:
         return find_bundle(given)

@@ -39,9 +39,8 @@ from elmo_zh.run.files import remove
 from elmo_zh.run.job import Job, Work, run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.segmenting.segment_corpus import SegmentJob
-from elmo_zh.tasks.compare import CompareJob, ComparisonJob
+from elmo_zh.tasks.compare import CompareJob
 from elmo_zh.tasks.fit import TaskJob
-from elmo_zh.tasks.probe import TagProbe
 from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.vocabulary.selection import VocabularyJob
 from elmo_zh.vocabulary.spelling import SpellingModel
@@ -177,12 +176,7 @@ def task(given: Given, output: Path, kind: str, rate: float | None = None) -> Jo
 
 
 def compare(given: Given, output: Path) -> Job[Any]:
-    job = CompareJob(fit=fit(given, "tag"), shares=(1.0,), folds=1)
-    return ComparisonJob.of(job, given.embedder, output, QUIET)
-
-
-def probe(given: Given, output: Path) -> Job[Any]:
-    return TagProbe.of(tagged(given), Reading(kind="tag"), given.embedder, output, None, QUIET)
+    return CompareJob.of(fit(given, "tag"), given.embedder, output, QUIET, shares=(1.0,), folds=1)
 
 
 JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
@@ -198,7 +192,6 @@ JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
     "task tag": lambda given, output: task(given, output, "tag"),
     "task fine-tuned": lambda given, output: task(given, output, "classify", 0.01),
     "task compare": compare,
-    "task probe": probe,
     "segment": segment,
     "vocab": count,
     "encode": encode,
@@ -216,11 +209,10 @@ def _precision_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _without_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds differ each time that a task is trained, and pictures take longer than training."""
-    for module in ("train_head", "compare", "linear"):
-        monkeypatch.setattr(f"elmo_zh.tasks.{module}.time", SimpleNamespace(perf_counter=lambda: 0.0))
-    for name in ("fit.curve_figure", "fit.confusion_figure", "comparison.learning_figure"):
+    monkeypatch.setattr("elmo_zh.tasks.train_head.time", SimpleNamespace(perf_counter=lambda: 0.0))
+    for name in ("fit.curve_figure", "fit.confusion_figure", "compare.learning_figure"):
         monkeypatch.setattr(f"elmo_zh.tasks.{name}", lambda *_: None)
-    for module in ("fit", "comparison"):
+    for module in ("fit", "compare"):
         monkeypatch.setattr(f"elmo_zh.tasks.{module}.save_picture", lambda *_: None)
 
 

@@ -35,7 +35,7 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.embed.reduction import load_mix_weights
 from elmo_zh.explore.colourings import PointLabels
-from elmo_zh.tasks.probe_senses import read_senses
+from elmo_zh.tasks.probe import read_senses
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary

@@ -24,6 +24,6 @@ def embedder(model: Path) -> ElmoEmbedder:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take as long as these trainings."""
-    for module, figures in (("fit", ("curve_figure", "confusion_figure")), ("comparison", ("learning_figure",))):
+    for module, figures in (("fit", ("curve_figure", "confusion_figure")), ("compare", ("learning_figure",))):
         for name in (*figures, "save_picture"):
             monkeypatch.setattr(f"elmo_zh.tasks.{module}.{name}", lambda *_: None)

@@ -57,7 +57,7 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     load(DataFiles(data=two, test=rest), CLASSIFY, heard)
     assert any("test labels (北)" in x for x in heard.warnings)
     limited = load(DataFiles(data=whole, limit=20), CLASSIFY, Heard())
-    assert len(limited.labels()) == 3
+    assert len(limited.labels) == 3
     told = message_of(CorpusError, lambda: load(DataFiles(data=whole, limit=1), CLASSIFY, Heard()))
     assert "Raise --limit" in told
     ids = written(tmp_path, "ids.csv", "text,label\n" + "".join(f"第{n}条街,号{n}\n" for n in range(60)))

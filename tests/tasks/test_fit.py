@@ -169,7 +169,7 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda path: changed(path, lambda f: f.update(labels=f["labels"][:1])), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["model"].update(precision="int4")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "not contain the network"),
+    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=5)), RunError, "size mismatch"),
     (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
     (lambda path: _zero(path / "head.safetensors"), RunError, "its digest differs"),
     (lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")), BundleError, "has been replaced by"),

@@ -16,6 +16,8 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.errors import CorpusError
 
+PARTS = ("train", "dev", "test")
+
 
 def test_encodings_and_compressions(tmp_path: Path) -> None:
     """GB18030 is recognised by enough text."""
@@ -217,7 +219,7 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
 def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", table(range(300), copies=2))
     datasets = [load(DataFiles(data=path, seed=seed)) for seed in (1, 1, 2)]
-    texts = [{part: [e.texts[0] for e in examples] for part, examples in each.parts().items()} for each in datasets]
+    texts = [{part: [e.texts[0] for e in each.part(part)] for part in PARTS} for each in datasets]
     assert texts[0] == texts[1] != texts[2]
     for each in texts:
         sets = [set(part) for part in each.values()]
@@ -229,9 +231,11 @@ def test_a_split_keeps_copies_together(tmp_path: Path) -> None:
 def test_limits_are_nested_and_told(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", table(range(300)))
     told = Heard()
-    whole = {example.key for example in load(DataFiles(data=path)).train}
+    whole = {example.key for example in load(DataFiles(data=path)).part("train")}
     limits = (10_000, len(whole), 100, 30)
-    parts = [{each.key for each in load(DataFiles(data=path, limit=limit), CLASSIFY, told).train} for limit in limits]
+    parts = [
+        {each.key for each in load(DataFiles(data=path, limit=limit), CLASSIFY, told).part("train")} for limit in limits
+    ]
     assert [len(part) for part in parts[2:]] == [100, 30]
     assert whole == parts[0] == parts[1] > parts[2] > parts[3]
     assert len([note for note in told.notes if "--limit" in note]) == 2
@@ -251,7 +255,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     path = written(tmp_path, f"a.{form}", rows_of_parts(form, parts))
     messages = Heard()
     dataset = load(DataFiles(data=path), CLASSIFY, messages)
-    found = {part: [example.texts[0] for example in examples] for part, examples in dataset.parts().items()}
+    found = {part: [example.texts[0] for example in dataset.part(part)] for part in PARTS}
     assert found == {"train": ["0好", "1好", "4好", "7好"], "dev": ["2好", "6好"], "test": ["3好", "5好"]}
     assert "4 train, 2 dev and 2 test examples" in messages.notes[1]
 
@@ -261,10 +265,10 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", parts))
     messages = Heard()
     dataset = load(DataFiles(data=path), CLASSIFY, messages)
-    assert [example.texts[0] for example in dataset.test] == [f"{number}好" for number in range(60, 67)]
-    assert dataset.dev
-    assert {example.part for example in (*dataset.train, *dataset.dev)} == {"train"}
-    assert len(dataset.train) + len(dataset.dev) == 60
+    assert [example.texts[0] for example in dataset.part("test")] == [f"{number}好" for number in range(60, 67)]
+    assert dataset.part("dev")
+    assert {example.part for example in (*dataset.part("train"), *dataset.part("dev"))} == {"train"}
+    assert len(dataset.split.train) + len(dataset.split.dev) == 60
     assert messages.notes[2].startswith("Split at random with seed 1: ")
 
 
@@ -272,7 +276,7 @@ def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
     data = written(tmp_path, "a.csv", rows_of_parts("csv", ["train", "test", "train", "dev"]))
     dev = written(tmp_path, "b.csv", "text,label\n新,1\n旧,0\n")
     dataset = load(DataFiles(data=data, dev=dev))
-    assert (len(dataset.train), len(dataset.dev), len(dataset.test)) == (4, 2, 0)
+    assert [len(dataset.part(part)) for part in PARTS] == [4, 2, 0]
 
 
 def test_a_row_of_no_part(tmp_path: Path) -> None:
@@ -292,7 +296,7 @@ def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:
     messages = Heard()
     load(DataFiles(data=train, dev=dev), CLASSIFY, messages)
     assert messages.warnings == [
-        "Labels that never occur in training count as wrong: 2 dev labels (2).",
+        "2 of 3 dev labels never occur in training and count as wrong: 2.",
         "1 of 3 dev texts also occur in training, so the scores are too optimistic.",
         "Training texts that occur with different labels: 1.",
     ]

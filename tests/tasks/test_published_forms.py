@@ -187,7 +187,7 @@ def test_names_of_parts(tmp_path: Path, names: tuple[str, str, str]) -> None:
         written(tmp_path, other, "好\n")
     notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
-    assert [len(part) for part in dataset.parts().values()] == [4, 5, 6]
+    assert [len(rows) for rows in dataset.split.parts().values()] == [4, 5, 6]
     assert "labels.txt" in notes.notes[0]
 
 
@@ -197,8 +197,8 @@ def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> No
     notes = Heard()
     dataset = load(DataFiles(data=tmp_path), CLASSIFY, notes)
     assert any(str(test) in note for note in notes.notes)
-    assert len(dataset.train) + len(dataset.dev) + len(dataset.test) == 60
-    assert dataset.test
+    assert sum(map(len, dataset.split.parts().values())) == 60
+    assert len(dataset.split.test)
     told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test)))
     assert "cannot tell which of these holds the label: id, text" in told
 

@@ -1,4 +1,4 @@
-"""Scores against scikit-learn, seqeval and SciPy; the paired bootstrap, whose intervals hold the truth as they say."""
+"""Scores against seqeval and SciPy; the paired bootstrap, whose intervals hold the truth as they say."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,7 @@ from elmo_zh.corpus.readers.examples import Example, tags_of
 from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, tag_prediction
 from elmo_zh.tasks.scores import (
     bootstrap_difference,
-    confusion_matrix,
     example_rows,
-    score_classes,
     score_numbers,
     score_predictions,
     score_rows,
@@ -18,10 +16,6 @@ from elmo_zh.tasks.scores import (
 )
 
 DRAWN = np.random.default_rng(5)
-
-
-def drawn_labels(labels: str, count: int = 211) -> list[str]:
-    return [labels[number] for number in DRAWN.integers(len(labels), size=count)]
 
 
 def drawn_tags(count: int) -> list[list[str]]:
@@ -36,23 +30,6 @@ def drawn_tags(count: int) -> list[list[str]]:
             place += length
         texts.append(tags_of(spans, 15, "BIO"))
     return texts
-
-
-def test_classes_against_scikit_learn() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    gold, found = drawn_labels("abcd"), drawn_labels("abce")
-    scores = score_classes(gold, found)
-    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(gold, found))
-    assert scores["macro_f1"] == pytest.approx(metrics.f1_score(gold, found, average="macro", zero_division=0))
-    labels = sorted({*gold, *found})
-    expected = metrics.precision_recall_fscore_support(gold, found, labels=labels, zero_division=0)
-    for place, label in enumerate(labels):
-        each = scores["by_label"][label]
-        assert [each[name] for name in ("precision", "recall", "f1", "count")] == pytest.approx(
-            [column[place] for column in expected]
-        )
-    matrix = confusion_matrix(gold, found, labels)
-    assert matrix.tolist() == metrics.confusion_matrix(gold, found, labels=labels).tolist()
 
 
 def test_spans_against_seqeval() -> None:
