@@ -262,7 +262,7 @@ def compare_task(
 ) -> Comparison:  # fmt: skip
     """Train each model on each share of the labels, test it, and write the comparison to a folder.
 
-    The options are those of `CompareJob.of`. Each of the `num_seeds` trainings of a setting draws its own labels.
+    `CompareJob.of` describes the options. Each of the `num_seeds` trainings of a setting draws its own labels.
     """
     reporter = reporter or SilentReporter()
     return run_job(CompareJob.of(fit, embedder, output, reporter, **options), force=force, reporter=reporter)

@@ -50,6 +50,7 @@ def make_small() -> None:
     from elmo_zh.contexts import build_index, score_texts
     from elmo_zh.embed import dump
     from elmo_zh.segmenting import segment_corpus
+    from elmo_zh.tasks import compare
     from elmo_zh.text import windows
     from elmo_zh.training import train_run
 
