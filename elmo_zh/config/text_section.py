@@ -7,7 +7,7 @@ from elmo_zh.config.declare import Section, declare, is_encoding
 from elmo_zh.language import N_
 
 # Settings of section text that say how a corpus is read and cleaned; a model made from it does not need them.
-READING = ("format", "field", "encoding", "bad_bytes", "document", "shard_bytes")
+READING = ("format", "field", "encoding", "bad_bytes", "document", "join_lines", "shard_bytes")
 CLEANING = (
     "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
     "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
@@ -109,6 +109,11 @@ class TextConfig(Section):
         "file",
         "Unit that counts as one document in plain text: file, paragraph (text between empty lines) or line.",
         choices=DOCUMENTS,
+        later=True,
+    )
+    join_lines: bool = declare(
+        False,
+        "Join the lines of plain text in which sentences go on in the next line, as in text copied from a PDF file.",
         later=True,
     )
     remove_markup: bool = declare(

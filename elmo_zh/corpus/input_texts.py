@@ -12,6 +12,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.layouts import layout_messages
 from elmo_zh.corpus.names import EXCEL_SUFFIX, columns_of_name, is_archive_name, suffix_of
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
@@ -95,7 +96,7 @@ class InputText:
     def reading(self) -> dict[str, str]:
         """Reading settings that are not at their defaults, by name."""
         default = TextConfig()
-        names = ("format", "field", "encoding")
+        names = ("format", "field", "encoding", "join_lines")
         found = {
             name: getattr(self.config, name) for name in names if getattr(self.config, name) != getattr(default, name)
         }
@@ -185,6 +186,8 @@ class InputText:
             )
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
+        for message in layout_messages([(self.name, self.tally.layouts)]):
+            reporter.warn(message)
         if num_empty := num_without_field(self.tally):
             told = {"name": self.name, "count": num_empty, "total": num_lines}
             message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")

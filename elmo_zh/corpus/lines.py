@@ -45,6 +45,34 @@ def as_one_line(text: str) -> str:
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 
+_SENTENCE_END = re.compile(r"[。！？!?…；;：:.”’」』）)》\"'—]\s*$")
+_INDENTED = re.compile(r"[ \t\u3000]{2}|\u3000")
+
+
+def joined_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield paragraphs from lines that were broken at about `width` characters, joined as in HTML.
+
+    A paragraph ends where a sentence ends with a line, after a short line, and before an empty or an indented one.
+    """
+    held: list[str] = []
+    for line in lines:
+        if held and (not line.strip() or _INDENTED.match(line) or sum(map(len, held)) > LONGEST_LINE):
+            yield as_one_line("\n".join(held))
+            held = []
+        held.append(line)
+        if not line.strip() or _SENTENCE_END.search(line) or len(line.strip()) < 0.8 * width:
+            yield as_one_line("\n".join(held))
+            held = []
+    if held:
+        yield as_one_line("\n".join(held))
+
+
+def usual_width(head: str) -> int:
+    """Return the length that only the longest tenth of the lines exceed."""
+    lengths = sorted(len(line.strip()) for line in head.split("\n") if line.strip())
+    return lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
+
+
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`."""
     # Pieces of the unfinished line, joined only once.

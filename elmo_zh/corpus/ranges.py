@@ -92,7 +92,8 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
         return None
     if kind == "jsonl":
         return _with_fields(whole, text, config)
-    return whole if kind == "text" and config.document != "paragraph" else None
+    is_divisible = kind == "text" and config.document != "paragraph" and not config.join_lines
+    return whole if is_divisible else None
 
 
 def _with_fields(whole: ByteRange, text: DecodedText, config: TextConfig) -> ByteRange | None:

@@ -63,6 +63,8 @@ class Tally:
     read_field: str = ""  # Field or column read from the current file; its reader sets it before the first document
     # Fields or columns with Chinese text other than the chosen one, with the number of files.
     other_fields: Counter[str] = field(default_factory=Counter)
+    # Layouts of plain text that make wrong words (corpus/layouts.py), each with an example.
+    layouts: dict[str, str] = field(default_factory=dict)
     documents: int = 0
     characters: int = 0
     kept_characters: int = 0
@@ -86,6 +88,7 @@ class Tally:
         """Add the counts of another part of the same source."""
         for name in ("forms", "other_fields", "dropped", "dropped_items"):
             getattr(self, name).update(getattr(other, name))
+        self.layouts = {**other.layouts, **self.layouts}
         self.documents += other.documents
         self.characters += other.characters
         self.kept_characters += other.kept_characters
@@ -100,6 +103,7 @@ class Tally:
         return cls(
             forms=Counter(forms),
             other_fields=Counter(described.get("other_fields", {})),
+            layouts=described.get("layouts", {}),
             documents=described["documents"],
             characters=described["characters"],
             kept_characters=described["kept_characters"],
@@ -115,6 +119,7 @@ class Tally:
                 for (kind, encoding, name), count in sorted(self.forms.items())
             ],
             **({"other_fields": dict(sorted(self.other_fields.items()))} if self.other_fields else {}),
+            **({"layouts": self.layouts} if self.layouts else {}),
             "documents": self.documents,
             "characters": self.characters,
             "kept_characters": self.kept_characters,

@@ -10,6 +10,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
 from elmo_zh.corpus.cleaning.line_counts import FoundLines, visible
 from elmo_zh.corpus.decoding import UNDECODABLE
+from elmo_zh.corpus.layouts import layout_messages
 from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.run.reporter import Reporter, counted
@@ -95,6 +96,7 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
 
 
 def _warnings_of_reading(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
+    yield from layout_messages((name, tally.layouts) for name, tally in zip(names, result.tallies, strict=True))
     for name, tally in zip(names, result.tallies, strict=True):
         if (num_without := num_without_field(tally)) > tally.documents:
             yield (

@@ -40,6 +40,8 @@ class CorpusFormat:
     # The name for users, if it is not the name in the registry; and whether --field chooses among its fields.
     title: str = ""
     has_fields: bool = True
+    # Whether files named .txt may be in this format, so that their start decides.
+    is_in_text_files: bool = False
     # Yields every record, even without text, for commands that number the lines. If it is None, they read the lines of
     # all documents.
     read_records: RecordReader | None = None
@@ -60,13 +62,12 @@ def find_format(text: DecodedText, wanted: str) -> str:
     if wanted != "auto":
         return wanted
     by_name = format_of_name(text.content.file_name)
-    if by_name not in (None, "json"):
+    if by_name not in (None, "json", "text"):
         return str(by_name)
     head = text.head(_HEAD_CHARACTERS)
-    candidates = ("jsonl",) if by_name else CORPUS_FORMATS.names()
-    for name in candidates:
-        starts = load_format(name).starts
-        if starts is not None and starts(head):
+    for name in ("jsonl",) if by_name == "json" else CORPUS_FORMATS.names():
+        known = load_format(name)
+        if known.starts is not None and (known.is_in_text_files or by_name != "text") and known.starts(head):
             return name
     return by_name or "text"
 

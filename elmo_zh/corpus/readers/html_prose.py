@@ -1,7 +1,7 @@
 """Turn HTML into prose: one line per block, without scripts, menus and data tables."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,13 +14,20 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 
 _DROPPED = frozenset(
     ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
-     "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas")
+     "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas", "rt", "rp", "rtc", "dialog", "datalist")
 )  # fmt: skip
 _INLINE = frozenset(
     ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "img", "ins",
      "kbd", "label", "mark", "q", "rb", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
      "sup", "time", "tt", "u", "var", "wbr")
 )  # fmt: skip
+# Parts of a page that are not its text, by their role; and the style of what is not shown.
+_ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"))
+_NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+# Elements without an end.
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "wbr")
+)
 # libxml2 keeps everything it has read of a page until the end.
 LONGEST_FILE = 2**26
 _START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
@@ -46,6 +53,16 @@ def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     yield from page.taken_lines()
 
 
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Return whether an element is not shown, or is not part of the text of its page."""
+    return (
+        ("hidden" in attributes and attributes["hidden"] != "until-found")
+        or attributes.get("aria-hidden") == "true"
+        or attributes.get("role") in _ROLES
+        or bool(_NOT_SHOWN.search(attributes.get("style", "")))
+    )
+
+
 class _Page:
     """Collects the lines of prose; the parser calls it for each tag and text."""
 
@@ -58,11 +75,12 @@ class _Page:
         self._dropped, self._drop_depth = "", 0
         self._table_depth = self._pre_depth = 0
 
-    def start(self, tag: str, _attributes: Any) -> None:
+    def start(self, tag: str, attributes: Any) -> None:
         if self._drop_depth:
             self._drop_depth += tag == self._dropped
-        elif tag in _DROPPED or (tag == "code" and self._pre_depth):
-            self.end_block()
+        elif tag in _DROPPED or (tag == "code" and self._pre_depth) or (tag not in _VOID and _is_hidden(attributes)):
+            if tag not in _INLINE:
+                self.end_block()
             self._dropped, self._drop_depth = tag, 1
             self._tally.drop(self._reason(), 0)
         elif tag not in _INLINE:

@@ -50,7 +50,7 @@ def documents_of(reader: Callable[..., Any], text: str, tally: Tally | None = No
     return [list(document) for document in documents]
 
 
-def read(path: Path, tally: Tally | None = None, passed_over: PassedOver | None = None, **settings: str) -> list[str]:
+def read(path: Path, tally: Tally | None = None, passed_over: PassedOver | None = None, **settings: Any) -> list[str]:
     """Read the lines of a file or folder as the segment stage does."""
     tally = tally if tally is not None else Tally()
     passed_over = passed_over if passed_over is not None else PassedOver()

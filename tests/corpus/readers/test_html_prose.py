@@ -24,6 +24,10 @@ from elmo_zh.errors import CorpusError
         ("<aside><aside>a</aside>b</aside><!-- 注 -->文", ["文"]),
         ("<nav>菜单没有完", []),
         ("<form><p>有些网站把整页放在表单里。</p><select><option>甲</select></form>", ["有些网站把整页放在表单里。"]),
+        ("<p>读<ruby>漢<rp>(</rp><rt>hàn</rt><rp>)</rp>字<rt>zì</rt></ruby>书</p>", ["读漢字书"]),
+        ("<p>甲<span hidden>乙<b>丙</b></span>丁</p><div hidden><div>戊</div></div>", ["甲丁"]),
+        ("<p>己<img hidden>庚", ["己庚"]),
+        ("<template><p>甲</template><div role=navigation>乙</div><p style='display: none'>丙</p>丁", ["丁"]),
         ("", []),
     ],
 )  # fmt: skip
