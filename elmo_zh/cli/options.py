@@ -33,9 +33,10 @@ _OUTPUTS = ("output", "picture", "run_path")
 _READ_WITH = {
     "common_engine": ("text.num_workers",),
     "common_user_dictionary": ("text.user_dictionary",),
+    "text__format": ("text.join_lines",),
 }
 # What is of no use to text that is already split into tokens.
-_OF_RAW_TEXT = ("text.format", "text.field", "text.user_dictionary")
+_OF_RAW_TEXT = ("text.format", "text.field", "text.join_lines", "text.user_dictionary")
 
 
 @dataclass(frozen=True, kw_only=True)
