@@ -1,8 +1,8 @@
 """Read text that another program has segmented: vertical files with one token per line, and words with tags.
 
-Words are separated by spaces, which no segmenter removes: it can only divide them further. Vertical files are those
-of CWB and Sketch Engine, which `concordance --output FILE.vrt` writes too, and CoNLL. In tagged text, as in the
-People's Daily corpus, each word has a tag: 我们/r 充满/v.
+Words are separated by spaces, which no segmenter removes: it can only divide them further. Vertical files come from
+CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In tagged text, as in the People's Daily corpus, each
+word has a tag: 我们/r 充满/v.
 """
 
 import html
