@@ -49,17 +49,19 @@ if [ ! -e "$VENV" ]; then
         "正在用 $PYTHON 建立 $VENV，只需一次。PyTorch（含 CUDA 库）和其他软件包约下载 3 GB，占用磁盘 7 GB；加上 TORCH=cpu 则为 0.4 GB 和 2 GB。"
     "$PYTHON" -m venv "$VENV" || fail "$VENV cannot be created, for the reason above." "无法建立 $VENV，原因见上。"
 fi
-# A CPU build that is there stays one when its version changes.
-[ -z "$(ls -d "$VENV"/lib/python*/site-packages/torch-*+cpu.dist-info 2>/dev/null)" ] || TORCH=cpu
-cpu_build=
-[ "$TORCH" != cpu ] || [ "$(uname -s)" != Linux ] || cpu_build="--extra-index-url $TORCH_CPU_INDEX torch==$TORCH_VERSION+cpu"
-extras=$(printf '%s\n' "$@" $(cat "$STAMP" 2>/dev/null) | sort -u)
-say "Installing packages with pip, which may take minutes; its messages are in $LOG." \
-    "正在用 pip 安装软件包，可能需要几分钟；pip 的输出在 $LOG。"
-"$VENV/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt $cpu_build \
-    -e ".[$(echo $extras | tr ' ' ,)]" -e data/starter >"$LOG" 2>&1 || {
+pip_install() { # pip_install ARGUMENT...
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >"$LOG" 2>&1 && return
     problem=$(sed -n 's/^ *ERROR: *//p' "$LOG" | tail -n 1)
     fail "pip could not install the packages: ${problem:-see $LOG}. Check the network (behind a proxy: HTTPS_PROXY; for an index of your own: PIP_INDEX_URL) and the space on the disk, then type the same command again; make clean first if $VENV is damaged. All of pip's messages are in $LOG." \
         "pip 无法安装软件包：${problem:-见 $LOG}。请检查网络（代理用 HTTPS_PROXY，镜像用 PIP_INDEX_URL）和磁盘空间，再运行同一命令；如果 $VENV 已损坏，请先运行 make clean。pip 的全部输出在 $LOG。"
 }
+
+extras=$(printf '%s\n' "$@" $(cat "$STAMP" 2>/dev/null) | sort -u)
+say "Installing packages with pip, which may take minutes; its messages are in $LOG." \
+    "正在用 pip 安装软件包，可能需要几分钟；pip 的输出在 $LOG。"
+# A CPU build that is there stays one when its version changes.
+[ -z "$(ls -d "$VENV"/lib/python*/site-packages/torch-*+cpu.dist-info 2>/dev/null)" ] || TORCH=cpu
+[ "$TORCH" != cpu ] || [ "$(uname -s)" != Linux ] || [ -e "$(echo "$VENV"/lib/python*/site-packages/torch-"$TORCH_VERSION"+cpu.dist-info)" ] ||
+    pip_install --no-deps --index-url "$TORCH_CPU_INDEX" "torch==$TORCH_VERSION+cpu"
+pip_install -c constraints.txt -e ".[$(echo $extras | tr ' ' ,)]" -e data/starter
 echo "$extras" >"$STAMP"
