@@ -26,7 +26,7 @@ from elmo_zh.cli.options import (
     shared_options,
     takes,
 )
-from elmo_zh.concordance import CountOptions, NewWordOptions, TextChoice
+from elmo_zh.concordance import CollocateOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _, translate
 from elmo_zh.run.reporter import aligned, counted
@@ -94,25 +94,7 @@ def frequencies(
 @click.command()
 @click.argument("query", metavar="QUERY")
 @files_argument
-@click.option(
-    "--window",
-    type=(click.IntRange(0), click.IntRange(0)),
-    default=(5, 5),
-    show_default=True,
-    metavar="LEFT RIGHT",
-    help="Number of tokens to the left and to the right that count as near.",
-)
-@click.option(
-    "--min-count", type=click.IntRange(1), default=3, show_default=True, help="Minimum number of co-occurrences."
-)
-@click.option(
-    "--by",
-    type=click.Choice(["log-likelihood", "log-dice"]),
-    default="log-likelihood",
-    show_default=True,
-    help="Measure to sort the words by.",
-)
-@click.option("--usages", is_flag=True, help="List the collocates of each usage of the word separately. Needs --index.")
+@takes(CollocateOptions, "near")
 @takes(CountOptions, "options")
 @reading_of_texts
 def collocates(
@@ -120,10 +102,7 @@ def collocates(
     /,
     query: str,
     files: tuple[str, ...],
-    window: tuple[int, int],
-    min_count: int,
-    by: str,
-    usages: bool,
+    near: CollocateOptions,
     texts: TextChoice,
     options: CountOptions,
 ) -> None:
@@ -145,17 +124,17 @@ def collocates(
         found = read.find(query)
         require_matches(query, found, texts)
         parts = {"": found}
-        if usages:
+        if near.usages:
             from elmo_zh.concordance.kwic import match_usages
 
             of_match = match_usages(require_index(read, "--usages"), query, found, layer=None, seed=1)
             parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
         rows: list[dict[str, Any]] = []
         for usage, own in parts.items():
-            near = counts.collocates(own, window, least=min_count)
-            if by == "log-dice":
-                near.sort(key=lambda each: -each.log_dice)
-            rows += [{**({"usage": usage} if usages else {}), **asdict(each)} for each in near]
+            words = counts.collocates(own, near.window, least=near.min_count)
+            if near.by == "log-dice":
+                words.sort(key=lambda word: -word.log_dice)
+            rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]
         _report(common, rows, options, f"{query}: {counted(len(found), 'occurrence')}", by="usage")
 
 

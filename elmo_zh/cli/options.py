@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
@@ -171,6 +171,15 @@ def _without_nan(value: Any) -> Any:
     return [_without_nan(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+class _Path(click.Path):
+    """The path of a file or folder; a wrong one is refused with the next step."""
+
+    def fail(self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None) -> NoReturn:
+        """Fail with click's message and what to give instead."""
+        wanted = _("Give the path of a folder.") if not self.file_okay else _("Give the path of a file.")
+        super().fail(f"{message} {wanted}" if self.file_okay != self.dir_okay else message, param, ctx)
+
+
 class DeclaredType(click.ParamType[Any]):
     """The type of an option, as its declaration has it."""
 
@@ -229,9 +238,9 @@ def _option(value: Value, parameter: str, names: Sequence[str] = (), **changed: 
     attributes = {
         "required": is_missing,
         "show_default": not is_missing and attributes["default"] not in (None, "", False, ()),
-        "multiple": get_origin(value.kind) is tuple,
+        "multiple": get_origin(value.kind) is tuple and "nargs" not in attributes,
         "is_flag": value.kind is bool and not attributes.get("is_setting"),
-        "type": click.Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
+        "type": _Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
         **attributes,
     }
     return click.option(*(names or declared_names), parameter, cls=DeclaredOption, value=value, **attributes)
@@ -359,7 +368,7 @@ def output_option(
     metavar: str, description: str, *, is_folder: bool = False, required: bool = False
 ) -> Callable[[Function], Function]:
     """Return the --output option of a command that writes a file or a folder, shown as `metavar` in its help."""
-    kind = click.Path(path_type=Path, file_okay=not is_folder, dir_okay=is_folder)
+    kind = _Path(path_type=Path, file_okay=not is_folder, dir_okay=is_folder)
     return click.option("--output", type=kind, required=required, metavar=metavar, help=description)
 
 

@@ -22,6 +22,7 @@ from elmo_zh.cli.options import (
     takes,
 )
 from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
+from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program
 from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import aligned, counted
@@ -153,6 +154,9 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         bundle = load_model(common, model_path(common.model), "scores are")
         scorer = LineScorer(bundle)
         scores = list(iter_pair_scores(scorer, texts, names, common.console))
+        if not scores:
+            text = _("{files} has no pairs. Give records with two sentences each.")
+            raise CorpusError(text.format(files=", ".join(files)))
         if output:
             save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
     groups = accuracies(scores)
@@ -162,7 +166,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
         for kind, group in groups.items()
     ]
     header = [N_("kind"), N_("pairs"), N_("by probability"), N_("by perplexity"), N_("by SLLN-LP")]
-    right, by_perplexity, by_slln_lp = (f"{total / max(1, len(scores)):.1%}" for total in totals.values())
+    right, by_perplexity, by_slln_lp = (f"{total / len(scores):.1%}" for total in totals.values())
     summary = _(
         "The first sentence is more probable in {totals} of {scores}: {right} ({by_perplexity}"
         " by perplexity, {by_slln_lp} by SLLN-LP)"

@@ -87,6 +87,23 @@ class CountOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CollocateOptions:
+    """The options of `collocates`: what is near a word, and how its neighbours are chosen and sorted."""
+
+    window: tuple[int, int] = declare(
+        (5, 5),
+        "Number of tokens to the left and to the right that count as near.",
+        least=0,
+        most=1000,
+        nargs=2,
+        metavar="LEFT RIGHT",
+    )
+    min_count: int = declare(3, "Minimum number of co-occurrences.", least=1)
+    by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
+    usages: bool = declare(False, "List the collocates of each usage of the word separately. Needs --index.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewWordOptions:
     """The options of `words`: the minimum values that make a string a candidate."""
 

@@ -23,7 +23,7 @@ from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
 from elmo_zh.scoring.exact import Figures, TextMeasure
 from elmo_zh.text.windows import iter_windows
@@ -432,12 +432,9 @@ class PairScore:
 def parse_pair_columns(given: str) -> tuple[str, ...]:
     """Return the columns named in FIRST,SECOND or FIRST,SECOND,KIND, as names or numbers from 1."""
     names = parse_fields(given)
-    if len(names) not in (2, 3):
-        raise ConfigError(
-            _("--pairs {given!r} has {names}; expected FIRST,SECOND or FIRST,SECOND,KIND.").format(
-                given=given, names=counted(len(names), "{number} column", "{number} columns")
-            )
-        )
+    if len(names) not in (2, 3) or len(set(names)) < len(names):
+        text = _("--pairs {given!r}; expected FIRST,SECOND or FIRST,SECOND,KIND, each a column of its own.")
+        raise ConfigError(text.format(given=given))
     return names
 
 
