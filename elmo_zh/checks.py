@@ -8,9 +8,8 @@ Without these checks a string would pass as a list of its characters, and None, 
 
 import math
 import numbers
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike, fspath
-from pathlib import Path
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,12 +42,6 @@ def _show(value: object) -> str:
     return "a whole table" if is_table else " ".join(_REPR.repr(value).split())
 
 
-def one_of(known: Iterable[object]) -> str:
-    """Join choices into a phrase: a, b or c."""
-    *first, last = map(str, known)
-    return f"{', '.join(first)} or {last}" if first else last
-
-
 def is_missing(value: object) -> bool:
     """Return whether a value stands for missing data: None, NaN, or the pandas equivalent."""
     if isinstance(value, numbers.Real):
@@ -56,35 +49,10 @@ def is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def is_whole_number(value: object) -> bool:
-    """Return whether a value is a whole number, including NumPy's; True and False are not."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def check_whole_number(
-    value: Any,
-    call: str,
-    name: str,
-    least: int,
-    most: int | None = None,
-    *,
-    kinds: tuple[type[Exception], type[Exception]] = (ValueError, ValueError),
-) -> int:
-    """Return `value` if it is a whole number from `least` to `most`.
-
-    Otherwise raise the first of `kinds` for a value that is not a whole number, the second for one out of range.
-    """
-    if is_whole_number(value) and value >= least and (most is None or value <= most):
-        return int(value)
-    expected = f"a whole number, {least} or greater" if most is None else f"a whole number from {least} to {most}"
-    raise refusal(kinds[is_whole_number(value)], call, name, value, expected)
-
-
-def check_values(group: Any, call: str, names: Collection[str] = ()) -> None:
-    """Raise ValueError for a value of a dataclass, or one of those named, that its declaration does not allow."""
-    for name, value in values_of(type(group)).items():
-        if not names or name in names:
-            check_value(value, getattr(group, name), call)
+def check_arguments(call: str, group: type, kind: type[Exception] = ValueError, **values: Any) -> None:
+    """Raise `kind` for an argument that a dataclass of the same names does not allow, as it declares them."""
+    for name, value in values.items():
+        check_value(values_of(group)[name], value, call, kind)
 
 
 def check_value(declared: Value, value: object, call: str, kind: type[Exception] = ValueError) -> Any:
@@ -95,13 +63,10 @@ def check_value(declared: Value, value: object, call: str, kind: type[Exception]
         raise refusal(kind, call, declared.name, value, declared.allowed(str)) from None
 
 
-def check_choice(
-    value: object, known: Iterable[object], call: str, name: str, kind: type[Exception] = ValueError
-) -> None:
-    """Raise `kind` unless a value is one of the known ones; numbers may be given as strings."""
-    names = list(map(str, known))
-    if str(value) not in names:
-        raise refusal(kind, call, name, value, one_of(names))
+def check_choice(value: object, known: Iterable[str], call: str, name: str) -> None:
+    """Raise ValueError unless a value is one of the known names."""
+    if value not in (names := list(known)):
+        raise refusal(ValueError, call, name, value, ", ".join(names))
 
 
 def check_layers(
@@ -128,17 +93,10 @@ def check_instance(value: object, kind: type[T], call: str, name: str, expected:
     return value
 
 
-def check_path(value: object, call: str, name: str, what: str) -> Path:
-    """Return `value` as a path, or raise a TypeError that asks for the path of `what` ("a folder", for example)."""
-    if isinstance(value, str | PathLike):
-        return Path(fspath(value))
-    raise refusal(TypeError, call, name, value, f"the path of {what}")
-
-
 def check_paths(values: object, call: str, name: str) -> list[str]:
     """Return the given path or paths as a list of strings; raise ValueError for an empty list."""
     given = [values] if isinstance(values, str | PathLike) else check_list(values, call, name, "a path or several")
-    paths = [str(check_path(value, call, f"{name}[{place}]", "a text")) for place, value in enumerate(given)]
+    paths = [fspath(path) for path in given]
     if not paths:
         raise refusal(ValueError, call, name, values, "at least one path")
     return paths
@@ -156,19 +114,16 @@ def check_list(values: Any, call: str, name: str, expected: str) -> Iterable[Any
     return values  # type: ignore[no-any-return]
 
 
-def check_string(value: object, call: str, name: str, expected: str = "a string") -> str:
-    """Return `value` if it is a string; raise TypeError otherwise."""
-    if not isinstance(value, str):
-        raise refusal(TypeError, call, name, value, expected)
-    return value
-
-
 def check_strings(
     values: object, call: str, name: str = "sentences", each: str = "a string", what: str = "a list of strings"
 ) -> list[str]:
     """Return strings as a list; raise TypeError for anything else, such as a single string."""
     listed = check_list(values, call, name, what)
-    return [check_string(value, call, f"{name}[{place}]", each) for place, value in enumerate(listed)]
+    strings = list(listed)
+    for place, value in enumerate(strings):
+        if not isinstance(value, str):
+            raise refusal(TypeError, call, f"{name}[{place}]", value, each)
+    return strings
 
 
 def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of tokens") -> Sequence[str]:
@@ -189,62 +144,6 @@ def check_token_sentences(given: object, call: str, name: str = "sentences") -> 
     """Return segmented sentences as a list; raise TypeError for anything else, such as a list of strings."""
     listed = check_list(given, call, name, "a list of sentences, each a list of tokens")
     return [check_tokens(tokens, call, f"{name}[{place}]") for place, tokens in enumerate(listed)]
-
-
-def check_sentence(sentence: object, call: str, name: str) -> str | Sequence[str]:
-    """Return one sentence, a string or a list of tokens; raise TypeError for anything else."""
-    if isinstance(sentence, str):
-        return sentence
-    return check_tokens(sentence, call, name, "a string or a list of tokens")
-
-
-def check_spans(spans: Any, call: str, name: str) -> None:
-    """Raise TypeError unless `spans` is a list of character spans: pairs of whole numbers, start and end."""
-    if not _is_sequence(spans) or not all(_is_sequence(each) and _is_pair_of_numbers(each) for each in spans):
-        raise refusal(TypeError, call, name, spans, "a list of character spans, such as [(0, 2)]")
-
-
-def _is_sequence(value: object) -> bool:
-    return isinstance(value, Sequence) or bool(getattr(value, "ndim", 0))
-
-
-def _is_pair_of_numbers(values: Sequence[Any]) -> bool:
-    return len(values) == 2 and all(map(is_whole_number, values))
-
-
-def check_keep(keep: Any, num_texts: int, call: str) -> Spans:
-    """Return each text's spans to keep together; raise ValueError unless `keep` is None or has a list for each text."""
-    if keep is None:
-        return [()] * num_texts
-    what = "a list of character spans for each sentence, such as [[(0, 2)]]"
-    if isinstance(keep, Mapping):
-        raise refusal(TypeError, call, "keep", keep, what)
-    listed = list(check_list(keep, call, "keep", what))
-    if len(listed) != num_texts:
-        raise ValueError(f"{call}: keep has {len(listed)} entries; expected one for each of {num_texts} sentences")
-    for place, spans in enumerate(listed):
-        check_spans(spans, call, f"keep[{place}]")
-    return listed
-
-
-def check_places(places: Any, call: str) -> list[Place]:
-    """Return pairs of a sentence's tokens and a position in it; raise TypeError for anything else."""
-    listed = check_list(places, call, "places", "a list of pairs of tokens and a position")
-    return [_check_pair(pair, call, f"places[{place}]") for place, pair in enumerate(listed)]
-
-
-def _check_pair(pair: Any, call: str, name: str) -> Place:
-    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or isinstance(pair[1], str):
-        raise refusal(TypeError, call, name, pair, "a pair of tokens and a position")
-    return check_place(pair[0], pair[1], call)
-
-
-def check_place(tokens: object, position: Any, call: str) -> Place:
-    """Return the tokens and the position as an int; the search itself checks that the position is in the sentence."""
-    checked = check_tokens(tokens, call, "tokens")
-    if not is_whole_number(position):
-        raise refusal(TypeError, call, "position", position, "the place of a token, a whole number from 0")
-    return checked, int(position)
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> "NDArray[np.float32]":

@@ -72,7 +72,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
 
         If the model with this digest has been loaded from there, it is returned, whatever the folder now holds.
         """
-        folder = find_given_bundle(self.model, type(self).__name__, "model")
+        folder = find_given_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")
         return _load_once(folder, digest, str(self.device), str(precision))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import chain
+from os import PathLike
 from pathlib import Path
 
 from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.checks import check_path
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
@@ -42,9 +42,9 @@ def _load_installed(name: str) -> Path:
         raise BundleError(f"The installed model {name} cannot be used: {error}") from None
 
 
-def find_given_bundle(model: object, call: str, name: str = "path") -> Path:
-    """Return the folder of a bundle passed to a Python call; raise TypeError if the argument is not a path."""
-    return find_bundle(check_path(model, call, name, "a bundle or the name of an installed model"))
+def find_given_bundle(model: str | PathLike[str]) -> Path:
+    """Return the folder of a bundle passed to a Python call, by its path or by the name of an installed model."""
+    return find_bundle(Path(model))
 
 
 def find_installed(digest: str) -> Path | None:

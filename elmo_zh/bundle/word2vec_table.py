@@ -50,7 +50,7 @@ class Word2Vec:
         return f"<Word2Vec of {len(self.vocabulary):,} tokens: dimension {self.dimension}>"
 
     @classmethod
-    def load(cls, path: str | Path | None = None) -> "Word2Vec":
+    def load(cls, path: str | Path) -> "Word2Vec":
         """Load the vectors of a bundle or a run.
 
         Args:
@@ -61,7 +61,7 @@ class Word2Vec:
             BundleError: If the bundle has no such vectors, or they are damaged.
             RunError: If the run has none.
         """
-        folder = find_given_bundle(path, "Word2Vec.load")
+        folder = find_given_bundle(path)
         layout, run = BundleLayout(folder), RunDir(folder)
         if not layout.info.is_file() and run.vocab.is_file():
             return cls._of_run(run)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_instance, check_layers, check_path, check_paths, check_strings, check_values
+from elmo_zh.checks import check_arguments, check_instance, check_layers, check_paths, check_strings
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.columns import COLUMN, ColumnBuilder
@@ -623,7 +623,7 @@ def index_files(
     check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
     if segmented and options.split_sentences:
         raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
-    check_values(options, "build")
+    check_arguments("build", IndexOptions, **vars(options))
     wanted = None
     if words is not None:
         wanted = form_words(check_strings(words, "build", "words"), word_former(embedder, segmented=segmented))
@@ -631,7 +631,7 @@ def index_files(
             raise ValueError("build: words has no word in it; leave it out to index all words")
     numbers = indexed_layers(layers, embedder.num_layers, "build")
     settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
-    folder, given = check_path(output, "build", "path", "a folder"), check_paths(paths, "build", "texts")
+    folder, given = Path(str(output)), check_paths(paths, "build", "texts")
     reporter = reporter or WarningReporter()
     with opened_inputs(given, reporter) as sources:
         texts = [

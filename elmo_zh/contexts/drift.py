@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_choice, check_instance, check_strings, check_whole_number
+from elmo_zh.checks import check_arguments, check_instance, check_strings
+from elmo_zh.contexts import DriftOptions
 from elmo_zh.contexts.columns import require_column
 from elmo_zh.contexts.drift_statistics import (
-    MEASURES,
     DocumentSums,
     Vectors,
     bootstrap_interval,
@@ -41,7 +41,6 @@ _FRAGMENT_SHARE = 0.8
 # A particle beside a word does not make it a fragment: 时候 belongs to no name, though 的 is nearly always before it.
 _PARTICLES = frozenset("的地得了着著过過")
 LEVEL = 0.05
-_LEAST = {"min_count": 2, "permutations": 1, "seed": 0}
 _SHOWN_WORDS = 5
 # What the models of indexes must share.
 _SAME = ("model_digest", "precision", "unknown")
@@ -273,7 +272,7 @@ def measure_drift(
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
-    _check_arguments(indexes, periods, by, min_count=min_count, permutations=permutations, seed=seed)
+    _check_arguments(indexes, periods, by=by, min_count=min_count, permutations=permutations, seed=seed)
     if words is not None:
         words = check_strings(words, "measure_drift", "words")
     chosen = require_comparable(indexes, layer)
@@ -298,10 +297,8 @@ def measure_drift(
     )  # fmt: skip
 
 
-def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, by: str, **numbers: int) -> None:
-    check_choice(by, MEASURES, "measure_drift", "by")
-    for name, value in numbers.items():
-        check_whole_number(value, "measure_drift", name, _LEAST[name])
+def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, **values: Any) -> None:
+    check_arguments("measure_drift", DriftOptions, **values)
     for number, index in enumerate(indexes):
         described = "a ContextIndex, as returned by ContextIndex.load"
         check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)

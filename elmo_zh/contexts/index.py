@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
+from operator import index
 from os import PathLike
 from pathlib import Path
 from tokenize import TokenError
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.checks import check_path, check_string, check_vectors, check_whole_number
+from elmo_zh.checks import check_vectors, refusal
 from elmo_zh.contexts.columns import COLUMN, Column, with_source
 from elmo_zh.contexts.index_files import INDEX_FORMAT, IndexLayout
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
@@ -124,7 +125,7 @@ class ContextIndex:
             TypeError: If `path` is not a path.
             OutputError: If the folder is not an index, or the index is damaged or from a different version.
         """
-        folder = check_path(path, "ContextIndex.load", "path", "the folder of an index")
+        folder = Path(path)
         info = _load_info(folder)
         try:
             return cls(folder, info)
@@ -380,7 +381,6 @@ class ContextIndex:
             TypeError: If a word is given in place of a vector.
             ValueError: If the vector has the wrong shape or is not finite, or `top` is less than 1.
         """
-        top = check_whole_number(top, "neighbours", "top", 1, kinds=(TypeError, ValueError))
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self.vectors(layer), self.norms(layer)
         if word is None:
@@ -401,7 +401,6 @@ class ContextIndex:
             ElmoZhError: If the index does not have this layer.
             ValueError: If the vectors have the wrong shape or are not finite, or `top` is less than 1.
         """
-        top = check_whole_number(top, "neighbours_of_each", "top", 1, kinds=(TypeError, ValueError))
         queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")
         return [
             self._neighbours(*found) for found in nearest_of_each(self.vectors(layer), self.norms(layer), queries, top)
@@ -424,7 +423,7 @@ class ContextIndex:
 
     def _number(self, word: str) -> int | None:
         """Return the number of a word, or None if it has no vectors."""
-        number = bisect_left(self.distinct_tokens, check_string(word, "ContextIndex", "word"))
+        number = bisect_left(self.distinct_tokens, word)
         if number == len(self.distinct_tokens) or self.distinct_tokens[number] != word:
             return None
         ends = self._array(self._layout.words)["postings_end"]
@@ -449,8 +448,11 @@ class ContextIndex:
         return layer
 
 
-def _check_entry(number: object, count: int, call: str) -> int:
-    return check_whole_number(number, call, "number", 0, count - 1, kinds=(TypeError, IndexError))
+def _check_entry(number: Any, count: int, call: str) -> int:
+    place = index(number)
+    if not 0 <= place < count:
+        raise refusal(IndexError, call, "number", number, f"a whole number from 0 to {count - 1}")
+    return place
 
 
 def _load_info(folder: Path) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class LineScorer:
     @classmethod
     def load(
         cls,
-        path: str | Path | None = None,
+        path: str | Path,
         *,
         segmented: bool = False,
         split_sentences: bool = False,
@@ -191,7 +191,7 @@ class LineScorer:
             BundleError: If the folder is not a valid bundle with a softmax, or cannot read lines in this way.
         """
         reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
-        return cls(load_bundle(find_given_bundle(path, "LineScorer.load")), reading)
+        return cls(load_bundle(find_given_bundle(path)), reading)
 
     def __repr__(self) -> str:
         shape = self.bundle.shape

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_instance, check_whole_number
+from elmo_zh.checks import check_arguments, check_instance
+from elmo_zh.contexts import SenseOptions
 from elmo_zh.contexts.columns import Column, free_name
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
@@ -101,10 +102,7 @@ def find_senses(
         ValueError: If a number is not a whole number, or out of range.
     """
     check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex, as returned by ContextIndex.load")
-    if num_usages is not None:
-        check_whole_number(num_usages, "find_senses", "num_usages", 1)
-    check_whole_number(seed, "find_senses", "seed", 0, 2**32 - 1)
-    check_whole_number(top, "find_senses", "top", 0)
+    check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
     chosen = usage_layer(index) if layer is None else layer
     index.vectors(chosen)  # raises if the index does not have the layer
     numbers = index.occurrences(word)

@@ -20,7 +20,7 @@ from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle, load_same_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned
-from elmo_zh.checks import check_path, check_token_sentences, refusal
+from elmo_zh.checks import check_token_sentences, refusal
 from elmo_zh.embed.batch_bilm import BatchBiLM
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
@@ -141,7 +141,7 @@ class Elmo(nn.Module):
     @classmethod
     def from_bundle(
         cls,
-        path: str | Path | None = None,
+        path: str | Path,
         num_output_representations: int = 1,
         *,
         requires_grad: bool = False,
@@ -163,7 +163,7 @@ class Elmo(nn.Module):
             TypeError: If the path is missing or is not a path.
             ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings: use ElmoEmbedder.
         """
-        bundle = load_bundle(find_given_bundle(path, "Elmo.from_bundle"))
+        bundle = load_bundle(find_given_bundle(path))
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
@@ -186,7 +186,7 @@ class Elmo(nn.Module):
             OutputError: If the folder exists and `force` is not given, or if it holds anything but a bundle.
             BundleError: If the bundle that this model was loaded from is gone or has changed.
         """
-        output = check_path(path, "save", "path", "a folder")
+        output = Path(path)
         if self._loaded is None:
             raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
         bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()

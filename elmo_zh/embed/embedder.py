@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,21 +14,16 @@ from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import (
     Place,
     Spans,
+    check_arguments,
     check_choice,
     check_instance,
-    check_keep,
     check_list,
-    check_place,
-    check_places,
-    check_sentence,
-    check_spans,
-    check_string,
     check_strings,
     check_token_sentences,
     check_tokens,
-    check_whole_number,
 )
-from elmo_zh.choices import EMBED_PRECISIONS, RANKINGS, UNKNOWN_WAYS, VECTOR_DTYPES
+from elmo_zh.choices import RANKINGS
+from elmo_zh.config import EmbedConfig
 from elmo_zh.embed.device import choose_device
 from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import (
@@ -92,10 +88,8 @@ class ElmoEmbedder:
     ) -> None:
         bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
         self.device = choose_device(device)
-        check_choice(precision, EMBED_PRECISIONS, "ElmoEmbedder", "precision", ElmoZhError)
-        check_choice(unknown, UNKNOWN_WAYS, "ElmoEmbedder", "unknown", ElmoZhError)
-        check_choice(dtype, VECTOR_DTYPES, "ElmoEmbedder", "dtype", ElmoZhError)
-        check_whole_number(batch_tokens, "ElmoEmbedder", "batch_tokens", 1)
+        settings = {"precision": precision, "unknown": unknown, "dtype": dtype, "batch_tokens": batch_tokens}
+        check_arguments("ElmoEmbedder", EmbedConfig, ElmoZhError, **settings)
         self.bundle = bundle
         self.user_dictionary = None if user_dictionary is None else Path(user_dictionary).absolute()
         self._lock = threading.RLock()
@@ -120,7 +114,7 @@ class ElmoEmbedder:
     @classmethod
     def load(
         cls,
-        path: str | Path | None = None,
+        path: str | Path,
         device: str = "auto",
         precision: str = "float32",
         *,
@@ -147,7 +141,7 @@ class ElmoEmbedder:
             BundleError: If the folder is not a valid bundle.
             ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
         """
-        bundle = load_bundle(find_given_bundle(path, "ElmoEmbedder.load"))
+        bundle = load_bundle(find_given_bundle(path))
         chosen: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
         return cls(bundle, device, precision, stateful=stateful, **chosen)
 
@@ -191,7 +185,7 @@ class ElmoEmbedder:
 
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of a raw sentence, prepared as in training; raise the same errors as `prepare`."""
-        return self._text_preparation().tokens(check_string(sentence, "tokens", "sentence"))
+        return self._text_preparation().tokens(sentence)
 
     def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
         """Return the tokens of a line and their offsets in it.
@@ -209,8 +203,6 @@ class ElmoEmbedder:
             TypeError: If the line is not a string, or `keep` is not a list of spans.
             ValueError: If spans are empty, overlap, reach beyond the line, or are given for a segmented line.
         """
-        check_string(line, "prepare", "line")
-        check_spans(keep, "prepare", "keep")
         if segmented:
             if len(keep) > 0:
                 raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
@@ -275,7 +267,9 @@ class ElmoEmbedder:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
-        spans = check_keep(keep, len(texts), "embed")
+        spans = [()] * len(texts) if keep is None else list(keep)
+        if len(spans) != len(texts):
+            raise ValueError(f"embed: keep has {len(spans)} entries; expected one for each of {len(texts)} sentences")
         lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
         self._watch.look([line.tokens for line in lines])
         embedded = self._embed_lines(lines)
@@ -378,8 +372,11 @@ class ElmoEmbedder:
 
     def _iter_prepared(self, sentences: object, call: str) -> Iterator[TokenisedLine]:
         for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
-            sentence = check_sentence(given, call, f"sentences[{place}]")
-            yield self.prepare(sentence) if isinstance(sentence, str) else TokenisedLine.of_tokens(sentence)
+            if isinstance(given, str):
+                yield self.prepare(given)
+            else:
+                tokens = check_tokens(given, call, f"sentences[{place}]", "a string or a list of tokens")
+                yield TokenisedLine.of_tokens(tokens)
 
     def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
         return [
@@ -428,8 +425,7 @@ class ElmoEmbedder:
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
-        place = check_place(tokens, position, "substitutes")
-        return self.substitutes_many([place], top, ranking=ranking, with_punctuation=with_punctuation)[0]
+        return self.substitutes_many([(tokens, position)], top, ranking=ranking, with_punctuation=with_punctuation)[0]
 
     def substitutes_many(
         self, places: Sequence[Place], top: int = 20, *, ranking: str = "pattern", with_punctuation: bool = False
@@ -438,8 +434,10 @@ class ElmoEmbedder:
 
         embedder.substitutes_many([(["我", "吃", "苹果"], 2), (["今天", "很", "热"], 1)], top=5)
         """
-        checked = check_places(places, "substitutes_many")
-        top = check_whole_number(top, "substitutes_many", "top", 0, kinds=(TypeError, ValueError))
+        checked = [
+            (check_tokens(tokens, "substitutes_many", f"places[{place}]"), index(position))
+            for place, (tokens, position) in enumerate(places)
+        ]
         check_choice(ranking, RANKINGS, "substitutes_many", "ranking")
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self.unknown)

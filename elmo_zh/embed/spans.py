@@ -1,11 +1,12 @@
 """Vectors of characters and of spans, derived from token vectors, for character labels and named entities."""
 
 from collections.abc import Sequence
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.checks import check_choice, check_whole_number
+from elmo_zh.checks import check_choice
 
 ALIGN_METHODS = ("spread", "first")
 SPAN_METHODS = ("mean", "max")
@@ -35,13 +36,12 @@ def align_to_characters(
         ValueError: If the shapes or the method are not as above, or the offsets do not fit the line.
     """
     check_choice(method, ALIGN_METHODS, "align_to_characters", "method")
-    check_whole_number(num_characters, "align_to_characters", "num_characters", 0)
     offsets = _check_pairs("offsets", offsets)
     if offsets.max(initial=0) > num_characters:
         raise ValueError(f"offsets reach character {offsets.max()}, but the line has {num_characters}")
     if method == "first":
         offsets[:, 1] = np.minimum(offsets[:, 1], offsets[:, 0] + 1)
-    characters = np.arange(num_characters)
+    characters = np.arange(index(num_characters))
     return pool_spans(vectors, offsets, np.stack([characters, characters + 1], axis=1))
 
 

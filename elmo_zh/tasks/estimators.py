@@ -123,7 +123,7 @@ class _TaskEstimator(StringEstimator):
         if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
             raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
         if self._kind == "tag":
-            check_choice(self.metric, [HeadSettings.metric], "fit", "metric")
+            check_choice(self.metric, ["accuracy"], "fit", "metric")
         return FitJob(
             files=DataFiles(**self._chosen(DataFiles)),
             reading=Reading(kind=self._kind),

@@ -17,7 +17,7 @@ from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle,
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
-from elmo_zh.checks import check_list, check_path, check_strings, refusal
+from elmo_zh.checks import check_list, check_strings, refusal
 from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
@@ -243,7 +243,7 @@ class TaskModel:
             BundleError: If the bundle is missing or differs from the one used in training, or if one is given although
                 the task has its own.
         """
-        layout = TaskLayout(check_path(path, "TaskModel.load", "path", "the folder of a trained task"))
+        layout = TaskLayout(Path(path))
         description = load_description(layout)
         head = _load_head(layout, description) if description.has_network else None
         linear = _load_linear(layout, description)
@@ -281,7 +281,7 @@ class TaskModel:
             TypeError: If `path` is not a path.
             OutputError: If the folder exists and `force` is not given, or it contains something else.
         """
-        output = check_path(path, "save", "path", "a folder")
+        output = Path(path)
         own = self.embedder.bundle.path
         names = ("path", "force=True")
         with (

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,7 @@ class TextPreparation:
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
     """Return the spans of a text in order; raise ValueError if one is empty, overlaps another or exceeds the text."""
-    ordered = sorted((int(start), int(end)) for start, end in spans)
+    ordered = sorted((index(start), index(end)) for start, end in spans)
     for start, end in ordered:
         if not 0 <= start < end <= num_characters:
             raise ValueError(f"the span ({start}, {end}) does not fit a text of {num_characters} characters")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from elmo_zh.checks import check_string
 from elmo_zh.language import ngettext
 
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
@@ -33,7 +32,6 @@ def split_sentences(paragraph: str) -> list[str]:
     Raises:
         TypeError: If the paragraph is not a string.
     """
-    check_string(paragraph, "split_sentences", "paragraph")
     if '"' in paragraph or "'" in paragraph:
         return list(_iter_sentences(paragraph))
     return _SENTENCE.findall(paragraph)

@@ -79,8 +79,6 @@ def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: Samp
 def test_a_user_dictionary_without_effect_is_refused(tmp_path: Path, sample_run: SampleRun) -> None:
     Path("own.txt").write_text("负载均衡\n", encoding="utf-8")
     own = "--user-dictionary", "own.txt"
-    segmented = elmo_zh("embed", sample_run.heldout, "--segmented", "--model", sample_run.model, *own)
-    assert "Leave out --user-dictionary or --segmented" in segmented.stderr
     of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
     assert "Leave out --user-dictionary" in of_index.stderr
     embedder = ElmoEmbedder.load(model_of_words(tmp_path / "model"), "cpu", user_dictionary=Path("own.txt"))

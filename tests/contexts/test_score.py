@@ -144,7 +144,7 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
         (["--keep-below", "3", "--format", "tsv"], "Leave out --format and --by token"),
         (["--against", str(bundle), "--by", "token"], "Leave out --by token"),
         (["--segmented", "--split-sentences"], "Leave out --split-sentences"),
-        (["--keep-share", "nan"], "'nan' is not a finite number"),
+        (["--keep-share", "nan"], "nan; expected a number from 0 to 1"),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)
         assert answer.status == 2

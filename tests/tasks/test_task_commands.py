@@ -115,7 +115,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes"),
     ("pairs", ("--fine-tune-rate", "0.1"), "--fine-tune-rate has no effect without --fine-tune"),
     ("pairs", ("--text-column", "a"), "reads 2 columns of text, not 1"),
-    ("classify", ("--encoding", "nonsense"), "'nonsense' is unknown to Python"),
+    ("classify", ("--encoding", "nonsense"), "nonsense; expected auto or an encoding"),
 ]
 
 
