@@ -1,6 +1,5 @@
 """Candidates for new words, worked by hand, and words of one's own that the segmenter keeps whole."""
 
-from collections import Counter
 from collections.abc import Iterable
 from math import log2
 from pathlib import Path
@@ -11,8 +10,8 @@ from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import read_dump
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.concordance import NewWordOptions, new_words
-from elmo_zh.concordance.new_words import branching_entropies, count_strings, find_new_words, split_information
+from elmo_zh.concordance import NewWordOptions
+from elmo_zh.concordance.new_words import branching_entropies, find_new_words, split_information
 from elmo_zh.errors import BundleError
 from elmo_zh.run.reporter import Reporter, SilentReporter
 
@@ -38,16 +37,6 @@ def test_candidates_are_unknown_strings_that_stick_together() -> None:
     assert (found.word, found.count) == ("负载均衡", 8)
     assert found.entropy == pytest.approx(3)
     assert find_new_words(runs, lambda word: word == "负载均衡", limits, SilentReporter()) == []
-
-
-def test_memory_is_bounded_by_dropping_rare_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_words, "MOST_STRINGS", 40)
-    rare = [chr(0x4E00 + number) * 2 for number in range(200)]
-    counts = count_strings([*rare[:100], "高质量发展", *rare[100:], "高质量发展", "高质量发展"], least=3)
-    assert {text: count for text, count in counts.items() if len(text) > 1} == Counter()  # 1 before, 2 after
-    monkeypatch.setattr(new_words, "MOST_STRINGS", 4000)
-    counts = count_strings(["高质量发展", *rare, "高质量发展", "高质量发展"], least=3)
-    assert counts["质量发展"] == 3
 
 
 def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: SampleRun) -> None:

@@ -66,12 +66,6 @@ def test_collocates_worked_by_hand() -> None:
     assert {each.word for each in collocates(find(table, "苹果"), (2, 0))} == {"吃", "个", "红"}
 
 
-def test_a_token_in_two_windows_counts_once() -> None:
-    table = table_of([["苹果", "和", "苹果", "和"]])
-    [each] = collocates(find(table, "苹果"), (2, 2))
-    assert (each.together, each.count, each.log_dice) == (2, 2, 14)
-
-
 def test_frequencies_by_part() -> None:
     table = table_of([["一", "二"], ["一"], ["一", "一", "二"], [], ["三"]], [{"year": y} for y in "88999"])
     everywhere, first_four = np.full(5, True), np.arange(5) < 4

@@ -75,22 +75,6 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         assert source["characters"] == source["kept_characters"] + dropped
 
 
-def test_standard_input_is_digested_like_a_file() -> None:
-    text = "今天下雨。\n".encode()
-    assert not segment("-", stdin=text)["skipped"]
-    assert list(record()["inputs"]) == list(record()["sources"]) == ["standard input"]
-    assert segment("-", stdin=text)["skipped"]
-    assert not segment("-", stdin=text * 2)["skipped"]
-    assert written() == "今 天 下 雨 。\n" * 2
-    assert sorted(path.name for path in Path("run").iterdir()) == [
-        "config.toml",
-        "corpus_report.md",
-        "elmo-zh.json",
-        "segmented",
-        "stages",
-    ]
-
-
 def test_nothing_readable_is_an_error() -> None:
     folder = Path("c")
     folder.mkdir()

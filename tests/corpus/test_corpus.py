@@ -31,17 +31,6 @@ def names(folder: Path, arguments: list[str]) -> list[str]:
     return [str(path.relative_to(folder)) for path in paths(arguments)]
 
 
-@pytest.mark.parametrize("suffix", FILES)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_lines_are_read_from_every_kind_of_file(tmp_path: Path, suffix: str, end: str, mark: bytes) -> None:
-    assert list(iter_lines(written(tmp_path / f"empty{suffix}", FILES[suffix](b"")))) == []
-    for last in ("", end):
-        content = mark + (end.join(LINES) + last).encode("utf-8")
-        path = written(tmp_path / f"语料.txt{suffix}", FILES[suffix](content))
-        assert list(iter_lines(path)) == LINES
-
-
 def test_only_the_mark_at_the_start_is_dropped(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", "\ufeff\ufeff苹\n\ufeff果\n".encode())
     assert list(iter_lines(path)) == ["\ufeff苹", "\ufeff果"]
@@ -103,13 +92,6 @@ def test_arguments_in_any_order_each_file_once(tmp_path: Path) -> None:
     expected = ["a.txt", "b.txt", "c/d.txt", "c/e.json"]
     assert names(tmp_path, arguments) == names(tmp_path, arguments[::-1]) == expected
     assert find_sources(arguments).passed_over == ()
-
-
-def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: Path) -> None:
-    for name in ("a.json", ".hidden", "[b] ?*.txt", ".texts/a.txt"):
-        path = written(tmp_path / name, b"x")
-        assert paths([str(path)]) == [path]
-    assert names(tmp_path, [str(tmp_path / ".texts")]) == [".texts/a.txt"]
 
 
 def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,13 +19,6 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.text.sentences import split_sentences
 
 
-def test_bad_bytes_are_replaced(tmp_path: Path) -> None:
-    path, tally = tmp_path / "a.txt", Tally()
-    path.write_bytes("今天。\n花".encode() + "好".encode("gb18030") + b"\n" + "山水。".encode())
-    assert read(path, tally, bad_bytes="replace") == ["今天。", "花\ufffd\ufffd", "山水。"]
-    assert not tally.dropped
-
-
 def test_a_lead_byte_does_not_swallow_the_line_end() -> None:
     data = "好".encode("gb18030") + b"\xba\n" + "山".encode("gb18030")
     text = DecodedText(content_of(data), Encoding("gb18030", 1))
@@ -52,11 +45,6 @@ def test_any_text_comes_back(text: str) -> None:
     assert text_of(text).head(7) == text.removeprefix("\ufeff")[:7]
 
 
-def test_a_line_too_long_for_a_record() -> None:
-    told = message_of(CorpusError, lambda: list(text_of("a\n" + "b" * 13).whole_lines(7)))
-    assert told.startswith("a.txt: line 2 is longer than 7 characters. Check the format of the file,")
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
 def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     lines = "今天没有下雨。我们去公园。\n".encode(encoding) * 31
@@ -69,14 +57,6 @@ def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
     assert told.startswith(f"{path}: line 32 is not valid {encoding.upper()}: byte 0x")
     assert f" at offset {len(lines) + len('苹果山'.encode(encoding))} of the file. " in told
-
-
-def test_half_of_a_utf16_character_at_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes("苹果\n山水".encode("utf-16")[:-1])
-    tally = Tally()
-    assert read(path, tally) == ["苹果"]
-    assert tally.dropped == {UNDECODABLE: 2}
 
 
 # Lines of any length in bounded pieces
@@ -97,14 +77,6 @@ def test_lines_end_at_line_feeds_and_carriage_returns_wherever_the_chunks_end(te
     assert list(lines_of(text)) == expected
 
 
-def test_a_long_text_has_the_lines_that_its_chunks_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "今天。\r\n" * 7 + "天" * 40 + "\r\r\n完"
-    expected = list(lines_of(text))
-    monkeypatch.setattr(module, "LONGEST_LINE", 41)
-    assert list(lines_of(text)) == expected
-    assert list(lines_of_chunks(text)) == expected
-
-
 def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "今天下雨。“明天呢？”他问。" * 5 + "这一句没有完"
     monkeypatch.setattr(module, "LONGEST_LINE", 17)
@@ -112,8 +84,3 @@ def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(mon
     assert "".join(pieces) == line
     assert max(map(len, pieces)) <= 17
     assert [s for piece in pieces for s in split_sentences(piece)] == list(split_sentences(line))
-
-
-def test_a_line_without_a_sentence_end_is_cut_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_LINE", 7)
-    assert list(lines_of("天" * 17)) == ["天" * 7, "天" * 7, "天" * 3]

@@ -37,12 +37,6 @@ def test_each_encoding_is_found(data: bytes, name: str) -> None:
     assert find_encoding(content_of(data), "auto") == Encoding(name, 0)
 
 
-def test_what_stands_late_in_a_file_counts() -> None:
-    data = b"a line of ASCII\n" * 20_000 + SIMPLIFIED.encode("gb18030")
-    assert len(data) > CHUNK_BYTES
-    assert find_encoding(content_of(data), "auto").name == "gb18030"
-
-
 @pytest.mark.parametrize(
     ("text", "encoding", "names"),
     [
@@ -59,13 +53,6 @@ def test_broken_bytes_do_not_hide_the_encoding(text: str, encoding: str, names: 
     found = find_encoding(content_of(bytes(data)), "auto")
     assert found.name in names
     assert 0 < found.num_bad <= 3 * 17
-
-
-def test_a_file_that_mixes_encodings_is_utf8_with_bad_lines() -> None:
-    data = SIMPLIFIED.encode() + SIMPLIFIED[:90].encode("gb18030")
-    found = find_encoding(content_of(data), "auto")
-    assert found.name == "utf-8"
-    assert found.num_bad > 10
 
 
 def test_the_encoding_that_is_wanted_is_taken() -> None:

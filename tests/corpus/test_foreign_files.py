@@ -1,6 +1,8 @@
 """Files that are no text are recognised by their first bytes, and the sheets of Excel files are tables."""
 
+import importlib
 import zipfile
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,10 @@ from corpus.readers.reading import read
 from messages import message_of
 from packed import zip_of
 
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 
 HEADS = {
@@ -28,13 +33,6 @@ def test_what_is_no_text_is_refused_whatever_its_name(tmp_path: Path, name: str,
         path.write_bytes(head + "正文。".encode() * 9)
 
         assert message_of(UnsuitableError, lambda: read(path, encoding=encoding)).startswith(f"{path}: {told}")  # noqa: B023
-
-
-@pytest.mark.parametrize("start", ["MZ 说", "RIFF", "%PDF", "GIF", "II*"])
-def test_text_may_begin_alike(tmp_path: Path, start: str) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text(f"{start}，今天天气很好。\n", encoding="utf-8")
-    assert read(path) == [f"{start}，今天天气很好。"]
 
 
 def excel_file(path: Path, **sheets: list[list[object]]) -> Path:
@@ -57,11 +55,6 @@ def test_a_sheet_is_a_table(tmp_path: Path) -> None:
     assert read(path, field="号") == ["1", "2.5"]
 
 
-def test_several_sheets_are_read_in_order(tmp_path: Path) -> None:
-    path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]], 二=[["内容"], ["我们去公园。"]])
-    assert read(path) == ["今天天气很好。", "我们去公园。"]
-
-
 def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]])
     with zipfile.ZipFile(path) as archive:
@@ -71,3 +64,16 @@ def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "b.xlsx is damaged or truncated" in message_of(CorpusError, lambda: read(damaged))
     monkeypatch.setattr("elmo_zh.corpus.archives._MOST_EXCEL_BYTES", 2**10)
     assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(path))
+
+
+def test_a_parquet_file_is_a_table(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    rows = {"text": ["今天。\n好", None], "day": [date(2020, 3, 7), None], "n": [{"a": 1}, None]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == ["今天。", "好"]
+    [source] = find_sources([str(tmp_path)]).sources
+    records = [(record.line, dict(record.columns)) for record in input_text(source, TextConfig()).records()]
+    assert records == [("今天。 好", {"day": "2020-03-07", "n.a": "1"}), ("", {})]
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
+    assert "b.parquet is damaged" in message_of(CorpusError, lambda: read(tmp_path / "b.parquet"))

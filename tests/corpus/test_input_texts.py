@@ -1,7 +1,5 @@
 """Texts of which no line is left out: what `embed` and `evaluate` read."""
 
-import codecs
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -77,23 +75,6 @@ def test_the_items_of_a_json_array_are_lines(
     assert notes_of(path)[0] == f"Reading a.json: JSON, UTF-8, field {field}"
 
 
-def test_utf_16_and_compression(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress(codecs.BOM_UTF16_LE + "今天\r\n\r\n很好".encode("utf-16-le")))
-    assert lines_of(path) == lines_of(path, segmented=True) == ["今天", "", "很好"]
-    assert notes_of(path) == ["Reading a.txt.gz: plain text, UTF-16-LE, .gz"]
-
-
-def test_the_members_of_an_archive_follow_one_another(tmp_path: Path) -> None:
-    members = {"b/hotel.csv": csv_of(REVIEWS).encode("gb18030"), "a.txt": "今天\n\n很好".encode(), "c.png": b"\x89PNG"}
-    path = zip_of(tmp_path / "x.zip", members)
-    assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "今天", "", "很好"]
-    assert notes_of(path) == [
-        "Reading x.zip: 1 x CSV, GB18030, column 2 (review); 1 x plain text, UTF-8",
-        "Skipped (files whose names do not suggest text): x.zip: c.png",
-    ]
-
-
 def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
     texts = {"一/a.txt": "今天\n\n很好\n", "empty.txt": "", "一/b.txt": "很好", "b\n.txt": "热\n"}
     members = {name: text.encode() for name, text in texts.items()}
@@ -120,24 +101,6 @@ def test_a_field_of_an_archive_whose_first_file_has_none(tmp_path: Path, name: s
     warned = Heard()
     assert list(opened(path, field="review").lines(warned)) == ["今天"]
     assert warned.warnings == [f"--field review has no effect on {path}: none of its files has fields."]
-
-
-def test_segmented_text_is_plain_text_whatever_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("我 吃 ，\ntext , b\n", encoding="utf-8")
-    assert lines_of(path, segmented=True, format="csv", field="1") == ["我 吃 ，", "text , b"]
-
-
-def test_bytes_that_do_not_decode_are_an_error_with_their_place(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes("今天天气很好\n".encode("gb18030") + b"\xff\n")
-    told = message_of(CorpusError, lambda: lines_of(path, encoding="gb18030"))
-    assert told.startswith(f"{path}: line 2 is not valid GB18030: byte 0xff at offset 13 of the file.")
-    assert told.endswith("--encoding UTF-8")
-    path.write_bytes("今天天氣很好\n".encode("big5") + b"\xff\n")
-    told = message_of(CorpusError, lambda: lines_of(path, encoding="cp950"))
-    problem = "line 2 is not valid Big5 (CP950): byte 0xff at offset 13 of the file"
-    assert told.startswith(f"{path}: {problem}.")
 
 
 def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -67,12 +67,6 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
     assert told.startswith("a.txt is damaged or truncated (it ends in the middle of the compressed data). Download ")
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
-def test_packed_by_name_only(suffix: str) -> None:
-    told = message_of(CorpusError, lambda: unpack("今天".encode(), suffix))
-    assert told == f"a.txt is not a {suffix} file, despite its name. Rename it, or pack it again."
-
-
 def test_an_xz_file_that_asks_for_much_memory() -> None:
     data = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**30}])
     assert "Memory usage limit exceeded" in message_of(CorpusError, lambda: unpack(data, ".xz"))

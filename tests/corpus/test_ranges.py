@@ -72,15 +72,6 @@ def test_any_lines_cut_anywhere(tmp_path_factory: pytest.TempPathFactory, lines:
         assert all(line for line in (document for part in parts for document in part))
 
 
-def test_lines_that_do_not_decode(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(
-        b"".join(f"第{n}行的文字，\n".encode() + (b"\xff\xfe\n" if n % 50 == 0 else b"") for n in range(400))
-    )
-    require_the_same(path, CONFIG, 2000, 4)
-    require_the_same(path, replace(CONFIG, bad_bytes="replace"), 2000, 4)
-
-
 @pytest.mark.parametrize("field", ["", "title,data.text"])
 def test_json_lines(tmp_path: Path, field: str) -> None:
     path = tmp_path / "a.jsonl"

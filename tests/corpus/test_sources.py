@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
@@ -80,13 +80,6 @@ def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_
         assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
 
 
-def test_a_pipe_is_not_read_several_times(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    told = message_of(CorpusError, lambda: read(path))
-    assert told.endswith(f"can be read only once. Pass its content on standard input instead: - < {path}")
-
-
 def test_files_named_in_gbk(tmp_path: Path) -> None:
     path = tmp_path / "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
     path.write_text("苹果", encoding="utf-8")
@@ -104,21 +97,3 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     assert message_of(CorpusError, lambda: list(lines)) == (
         f"{path} changed while it was being read. Run the command again when no other program is writing to it."
     )
-
-
-@pytest.mark.parametrize("head", ["Content-Length: 101", "Transfer-Encoding: chunked"])
-def test_an_answer_that_breaks_off(tmp_path: Path, head: str) -> None:
-    class Breaking(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            self.wfile.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n5\r\nabc".encode())
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Breaking) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{http.server_port}/a.txt"
-        told = message_of(CorpusError, lambda: gathered_lines(tmp_path, address))
-        http.shutdown()
-    assert told.startswith(f"{address} cannot be fetched (")
-    assert "IncompleteRead" in told

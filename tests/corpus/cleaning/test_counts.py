@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Sequence
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,22 +75,6 @@ def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) 
 
 
 # Examples that can be shown to people
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("今天，“好”。abc`|<b>", "今天，“好”。abc`|<b>"),
-        ("\u200b\u202e\ufeff", r"\u200b\u202e\ufeff"),
-        ("\x1b[2J\x00\r\n\t\x7f", r"\x1b[2J\x00\r\n\t\x7f"),
-        ("a\u3000b\xa0c d", r"a\u3000b\xa0c d"),
-        ("e\u0301", r"e\u0301"),
-        (r"\u200b", r"\\u200b"),
-        ("\ud800\U000e0001\ue000", r"\ud800\U000e0001\ue000"),
-    ],
-)
-def test_visible(text: str, expected: str) -> None:
-    assert visible(text) == expected
 
 
 @settings(deadline=None, max_examples=101)

@@ -8,7 +8,6 @@ import pytest
 from corpus.readers.reading import documents_of
 from messages import message_of
 
-from elmo_zh.corpus.readers.columns import known_field
 from elmo_zh.corpus.readers.row_texts import CSV, JSON, JSON_LINES
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
@@ -64,12 +63,6 @@ def test_columns_are_weighed_too() -> None:
     assert documents_of(CSV.read, text, tally) == [[LONG]]
     assert (tally.read_field, set(tally.other_fields)) == ("column 2 (content)", {"column 3 (title)"})
     assert documents_of(CSV.read, f"text,story\n公园,{LONG}\n") == [[LONG]]
-
-
-def test_names_alone_decide_without_chinese_text() -> None:
-    assert known_field({"id": 0, "body": 0, "content": 0}) == "content"
-    assert known_field({"data.text": 0, "body": 0}) == "body"
-    assert known_field({"id": 0, "name": 0}) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from corpus.readers.reading import documents_of, text_of
 
 from elmo_zh.corpus.names import is_corpus_name, is_other_name
 from elmo_zh.corpus.readers.formats import find_format
-from elmo_zh.corpus.readers.plain import read_plain, read_wikiextractor
+from elmo_zh.corpus.readers.plain import read_plain
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,3 @@ TEXT = "一\n二\n\n \n三\n\n"
 )
 def test_documents_hold_all_lines_in_order(document: str, expected: list[list[str]]) -> None:
     assert documents_of(read_plain, TEXT, document=document) == expected
-
-
-def test_articles_of_wikiextractor() -> None:
-    text = '<doc id="1" url="x?a=1" title="雨">\n雨\n\n雨是水。a &lt; b\n</doc>\n<doc id="2" title="风">\n风\n</doc>\n'
-    assert documents_of(read_wikiextractor, text) == [["雨", "", "雨是水。a < b"], ["风"]]

@@ -17,13 +17,6 @@ def lines(*records: Any) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def test_the_known_field_of_each_record() -> None:
-    text = lines({"id": 1, "title": "雨", "text": "下雨了。\n真大。"}, {"text": "刮风了。"}) + "\n"
-    tally = Tally()
-    assert documents_of(JSON_LINES.read, text, tally) == [["下雨了。", "真大。"], ["刮风了。"]]
-    assert tally.read_field == "text"
-
-
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
@@ -48,12 +41,6 @@ def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> No
     assert tally.dropped_items == {WITHOUT_FIELD: 6}
 
 
-def test_a_number_of_too_many_digits() -> None:
-    tally = Tally()
-    documents_of(JSON_LINES.read, '{"text": "一"}\n{"n": ' + "1" * 5003 + "}\n", tally)
-    assert tally.dropped_items == {NOT_JSON: 1}
-
-
 def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> None:
     tally = Tally()
     text = lines({"text": "一"}) + "{坏的\n" + "[" * 100_000 + "\n" + lines({"other": "x"})
@@ -65,13 +52,3 @@ def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> N
 def test_a_line_that_is_no_json_is_an_error_where_that_is_wanted() -> None:
     told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, '"一"\n{\n', bad_bytes="strict"))
     assert told.startswith("a.txt: line 2 is not JSON (")
-
-
-def test_no_record_has_the_field() -> None:
-    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, lines({"title": "雨"}), field="body"))
-    assert told == "a.txt: no record has text in the field body. Choose fields that have text, such as title."
-
-
-def test_not_one_line_of_json() -> None:
-    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, "今天下雨。\n"))
-    assert told.startswith("a.txt: no line is JSON. ")

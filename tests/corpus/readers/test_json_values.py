@@ -38,11 +38,6 @@ def test_files_that_are_no_json_or_cut_off(text: str) -> None:
     assert message_of(CorpusError, lambda: documents_of(JSON.read, text)).startswith("a.txt: ")
 
 
-def test_a_field_that_is_not_there() -> None:
-    told = message_of(CorpusError, lambda: documents_of(JSON.read, '[{"a": {"b": "x"}}]', field="text"))
-    assert told == "a.txt: no record has text in the field text. Choose fields that have text, such as a.b."
-
-
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     told = message_of(CorpusError, lambda: documents_of(JSON.read, "[" * 100_000))
     assert told.startswith("a.txt contains JSON nested more than 1000 levels deep")

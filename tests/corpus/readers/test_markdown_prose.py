@@ -65,9 +65,3 @@ def test_a_file_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("sign", ["[", "*a ", "> ", "- ", "![", "`"])
 def test_hostile_paragraphs_end(sign: str) -> None:
     assert documents_of(read_markdown, sign * 50_000 + "完")
-
-
-def test_zeros_are_left_out_and_counted() -> None:
-    tally = Tally()
-    assert documents_of(read_markdown, "一\0二。\n", tally) == [["一二。"]]
-    assert tally.dropped == {"markdown: U+0000": 1}

@@ -9,7 +9,7 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.readers import rows as module
-from elmo_zh.corpus.readers.row_texts import CSV, SHORT_ROWS, TSV
+from elmo_zh.corpus.readers.row_texts import CSV, TSV
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
@@ -38,18 +38,6 @@ def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, ex
     assert documents_of(read, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        ("标题,正文", [["雨", "下雨了。"], ["风", "刮风了。"]]),
-        ("正文", [["下雨了。"], ["刮风了。"]]),
-        ("2", [["标题"], ["雨"], ["风"]]),
-    ],
-)
-def test_columns_by_name_and_by_number(field: str, expected: list[list[str]]) -> None:
-    assert documents_of(CSV.read, "id,标题,正文\n1,雨,下雨了。\n2,风,刮风了。\n", field=field) == expected
-
-
 def test_the_column_of_chinese_text_without_a_header() -> None:
     tally = Tally()
     assert documents_of(TSV.read, "电池容量变大了。\t1\t\n耳机很好。\t0\t\n", tally) == [
@@ -66,12 +54,6 @@ def test_a_header_in_chinese_is_no_text(name: str, rate: str) -> None:
     text = f"编号,评分,{name}\n1,{rate},房间很干净，下次还会来。\n2,3,一般，早饭不错。\n"
     assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般，早饭不错。"]]
     assert tally.read_field == f"column 3 ({name})"
-
-
-def test_rows_that_are_too_short_are_counted() -> None:
-    tally = Tally()
-    assert documents_of(CSV.read, "id,text\n1,苹果\n2\n\n", tally) == [["苹果"]]
-    assert tally.dropped_items == {SHORT_ROWS: 1}
 
 
 @pytest.mark.parametrize("text", ["\n\n", "\r\r", "\r\n\r\n\r\n"])
@@ -98,18 +80,3 @@ def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch)
         told = message_of(CorpusError, lambda text=text: documents_of(CSV.read, text))
         assert told.startswith("a.txt is not CSV (")
         assert "perhaps a quote is not closed" in told
-
-
-@pytest.mark.parametrize("cell", ['"香', '"香""'])
-def test_a_quote_that_is_open_at_the_end_loses_no_rows(cell: str) -> None:
-    text = f"id,note,text\n1,a,苹果\n2,{cell}\n3,b,香蕉\n4,c,梨\n"
-    told = message_of(CorpusError, lambda: documents_of(CSV.read, text))
-    assert "ends inside a quoted cell" in told
-    assert "--input-format tsv" in told
-
-
-def test_a_first_row_without_the_column_of_text_is_no_header() -> None:
-    tally = Tally()
-    assert documents_of(CSV.read, "id\n1,苹果\n2,香蕉\n", tally) == [["苹果"], ["香蕉"]]
-    assert tally.read_field == "column 2, no header"
-    assert tally.dropped_items == {SHORT_ROWS: 1}

@@ -37,15 +37,6 @@ def test_articles_are_read_and_other_pages_named() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["#REDIRECT [[雨]]", " #重定向: [[雨]]", "#重新導向 [[雨]]"])
-def test_redirects_of_old_dumps(text: str) -> None:
-    passed_over = PassedOver()
-    assert documents(f"{DUMP_START}{wiki_page('水', text)}{wiki_page('风', '# 一。')}</mediawiki>", passed_over) == [
-        [" 一。"]
-    ]
-    assert passed_over.names == {"redirect pages": ["水"]}
-
-
 @pytest.mark.parametrize(
     "entities", ['<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">', '<!ENTITY b SYSTEM "file:///etc/passwd">']
 )
