@@ -92,11 +92,11 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         table = TokenTable.of_index(index)
         folded = table.folded(fold) if choice.fold_script else table
     else:
-        preparation = TextPreparation.build(config.text, common.user_dictionary)
+        preparation = None if common.segmented else TextPreparation.build(config.text, common.user_dictionary)
         with common.opened_texts(files, from_name=choice.from_name) as texts:
             may_be_wanted = may_match(map(fold, queries), fold)
             folded = table = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
-        if not queries:
+        if not queries and not common.segmented:
             common.console.note(
                 _(
                     "The files are segmented with the current settings, an index with those of its model. To count as"
@@ -114,7 +114,12 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
     """Add the options for reading texts or an index, which a command's help lists after the command's own options."""
-    options = (takes(TextChoice, "texts"), input_options, shared_options("user_dictionary"), common_options)
+    options = (
+        takes(TextChoice, "texts"),
+        input_options,
+        shared_options("segmented", "user_dictionary"),
+        common_options,
+    )
     return with_options(function, options)
 
 

@@ -210,7 +210,7 @@ def keywords(
 @takes(NewWordOptions, "limits")
 @takes(CountOptions, "options")
 @input_options
-@shared_options("user_dictionary")
+@shared_options("segmented", "user_dictionary")
 @common_options
 @reads("text")
 def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:
@@ -218,8 +218,8 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
 
     Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
     two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words in the
-    segmenter's dictionary or in --user-dictionary are left out. Delete the rows that are not words, then give the
-    table to segment, index, embed and concordance as a user dictionary.
+    segmenter's dictionary or in --user-dictionary are left out; with --segmented, tokens of the text are. Delete the
+    rows that are not words, then give the table to segment, index, embed and concordance as a user dictionary.
 
     \b
     Example:
@@ -227,15 +227,14 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
       elmo-zh concordance 负载均衡 news/ --user-dictionary words.tsv
       elmo-zh pipeline news/ --run runs/news --set text.user_dictionary=words.tsv
     """
-    from elmo_zh.concordance.new_words import find_new_words, iter_runs, word_finder
+    from elmo_zh.concordance.new_words import find_new_words, iter_runs, token_finder, word_finder
 
     config = common.config
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
-        is_known = word_finder(config.text, common.user_dictionary)
         with common.opened_texts(files) as texts:
-            rows = find_new_words(
-                lambda reporter: iter_runs(texts, config.text, reporter), is_known, limits, common.console
-            )
+            segmented, text = common.segmented, None if common.segmented else config.text
+            is_known = token_finder(texts) if segmented else word_finder(config.text, common.user_dictionary)
+            rows = find_new_words(lambda reporter: iter_runs(texts, text, reporter), is_known, limits, common.console)
         _report(common, rows, options, counted(len(rows), "candidate"))
 
 

@@ -36,9 +36,9 @@ class NewWord:
     entropy: float  # entropy of the neighbouring characters in bits, on the side where this is lower
 
 
-def iter_runs(texts: Iterable[InputText], config: TextConfig, reporter: Reporter) -> Iterator[str]:
-    """Yield the normalised runs of Han characters in texts, skipping non-text files found in folders."""
-    normalise = build_normaliser(config)
+def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: Reporter) -> Iterator[str]:
+    """Yield the runs of Han characters in texts: normalised, or of segmented ones (no config) across tokens."""
+    normalise = build_normaliser(config) if config else (lambda line: line.replace(" ", ""))
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
             for line in text.lines_if_text(reporter):
@@ -51,6 +51,12 @@ def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[s
     # With its hidden Markov model, jieba would also accept strings that are in no dictionary.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
+
+
+def token_finder(texts: Iterable[InputText]) -> Callable[[str], bool]:
+    """Return a function that tests whether a word is a token of segmented texts."""
+    lines = (line for text in texts for line in text.lines_if_text(SilentReporter()))
+    return {token for line in lines for token in line.split(" ")}.__contains__
 
 
 def find_new_words(

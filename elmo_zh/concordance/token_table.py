@@ -13,8 +13,9 @@ from elmo_zh.contexts.columns import COLUMN, Column, ColumnBuilder, with_source
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter
-from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 # Stands for lines that are not selected; their text would fill the memory.
@@ -77,34 +78,42 @@ class TokenTable:
     def of_texts(
         cls,
         texts: Sequence[InputText],
-        preparation: TextPreparation,
+        preparation: TextPreparation | None,
         wanted: Callable[[str], bool] = lambda _: True,
         reporter: Reporter | None = None,
         fold: Callable[[str], str] = str,
     ) -> "TokenTable":
         """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
 
+        Without a `preparation`, the texts are already segmented: tokens are separated by spaces and taken as they are.
         With `fold`, which keeps the length of a text, the folded lines are segmented.
 
         Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
         out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
         """
-        kept, reporter = _Lines(), reporter or SilentReporter()
+        kept, reporter, is_segmented = _Lines(), reporter or SilentReporter(), preparation is None
+        normalise, prepare = (preparation.normalise, preparation.prepare) if preparation else (str, _read_segmented)
         hints = Hints(reporter)
         with reporter.progress("lines", unit="lines") as progress:
             for text in texts:
                 num_cuts = 0
                 for number, record in enumerate(text.records_if_text(reporter)):
-                    for start, piece, is_rest in iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE):
+                    cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=is_segmented)
+                    for start, piece, is_rest in cut:
                         if piece.strip():
-                            is_wanted = wanted(preparation.normalise(piece).replace(" ", ""))
+                            is_wanted = wanted(normalise(piece).replace(" ", ""))
                             line = IndexedLine(piece, *text.place(number), start=start)
-                            kept.add(line, record.columns, preparation.prepare(fold(piece)) if is_wanted else None)
+                            kept.add(line, record.columns, prepare(fold(piece)) if is_wanted else None)
                         num_cuts += is_rest
                     progress.update(1)
                 if num_cuts:
                     hints.give("cut lines", describe_cuts(text.name, num_cuts))
         return kept.table()
+
+
+def _read_segmented(line: str) -> TokenisedLine:
+    tokens = split_tokens(line)
+    return TokenisedLine(tokens, find_tokens(line, tokens))
 
 
 class _Lines:
