@@ -68,12 +68,18 @@ class Registry:
             return getattr(loaded, attribute) if attribute else loaded
         point = self._plug_ins().get(name)
         if point is None:
-            raise ConfigError(f"{name!r} is not one of the {self.kind}s: {', '.join(self.names())}.{self.advice}")
+            raise ConfigError(
+                _("{name} is not one of the {kind}s: {names}.{advice}").format(
+                    name=f"{name!r}", kind=self.kind, names=", ".join(self.names()), advice=self.advice
+                )
+            )
         packages = sorted({each.dist.name for each in self._points() if each.name == name and each.dist is not None})
         if packages[1:]:
             raise ConfigError(
-                f"The {self.kind} {name} is provided by more than one package: {' and '.join(packages)}. Keep only one"
-                f" of them: pip uninstall {packages[-1]}"
+                _(
+                    "The {kind} {name} is provided by more than one package: {packages}. Keep only one of them: pip"
+                    " uninstall {packages2}"
+                ).format(kind=self.kind, name=name, packages=" and ".join(packages), packages2=packages[-1])
             )
         try:
             return point.load()
@@ -81,14 +87,18 @@ class Registry:
             package = point.dist.name if point.dist is not None else point.value
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise ConfigError(
-                f"The {self.kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
-                f" pip install --force-reinstall {package}"
+                _(
+                    "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
+                    " pip install --force-reinstall {package2}"
+                ).format(kind=self.kind, name=name, package=package, reason=reason, package2=package)
             ) from None
 
     @property
     def advice(self) -> str:
         """The hint to append to a message about an unknown name."""
-        return " To use a name from another package, install that package first (docs/adding.md)." if self.group else ""
+        if not self.group:
+            return ""
+        return _(" To use a name from another package, install that package first (docs/adding.md).")
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:
         return {point.name: point for point in self._points()}

@@ -5,6 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from elmo_zh.language import _
+
 # Options of `pipeline` that are variables of `make train`; ARGS holds the others.
 _VARIABLES = {"--run": "RUN", "--init": "INIT", "--config": "CONFIG", "--set": "SET"}
 
@@ -52,7 +54,9 @@ def train_option(name: str, value: str = "") -> str:
     """Return an option of `pipeline` as typed, followed in a checkout by its variable for `make train`."""
     option = f"{name} {value}".rstrip()
     variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
-    return f"{option}, or {variable} for make train" if _can_make() else option
+    return (
+        _("{option}, or {variable} for make train").format(option=option, variable=variable) if _can_make() else option
+    )
 
 
 _CHECKOUT = Path(__file__).parents[1]
@@ -74,7 +78,8 @@ def explain_missing(error: ImportError, command: str) -> str:
     if package not in _EXTRAS:
         return ""
     extra = _EXTRAS_OF_COMMANDS.get(command, _EXTRAS[package])
-    return f"{command or 'This'} needs {package}, which is not installed. Install it with: {install_line(extra)}"
+    text = _("{command} needs {package}, which is not installed. Install it with: {line}")
+    return text.format(command=command or "elmo-zh", package=package, line=install_line(extra))
 
 
 def install_line(extra: str) -> str:
@@ -90,11 +95,13 @@ def starter_line() -> str:
     """Return a sentence that says how to install the starter model, whose package is a folder of the project."""
     folder = _CHECKOUT / "data" / "starter"
     if folder.is_dir():
-        return f"Install the starter with: {_pip()} install {shlex.quote(str(path_from_here(folder)))}"
-    return (
-        f"Install the starter package with: {_pip()} install PATH, where PATH is its wheel or the project's folder"
+        path = shlex.quote(str(path_from_here(folder)))
+        return _("Install the starter with: {pip} install {path}").format(pip=_pip(), path=path)
+    text = _(
+        "Install the starter package with: {pip} install PATH, where PATH is its wheel or the project's folder"
         " data/starter (docs/offline.md)"
     )
+    return text.format(pip=_pip())
 
 
 def _pip() -> str:

@@ -188,7 +188,7 @@ def main() -> None:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error, next(iter(sys.argv[1:]), ""))
         if messages is None:
-            error.add_note("This is a bug in elmo-zh. Please report it with the lines above.")
+            error.add_note(_("This is a bug in elmo-zh. Please report it with the lines above."))
             raise
         for message in messages:
             click.echo(one_line(_("Error: {message}").format(message=translate(message))), err=True)

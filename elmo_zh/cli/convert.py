@@ -13,6 +13,7 @@ from elmo_zh.cli.stages import embed_with
 from elmo_zh.config import config_names
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import BundleError, OptionError
+from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.write import BundleSource
@@ -84,9 +85,13 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
     if chosen.segmented and chosen.warm_on is None:
-        raise click.UsageError("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT.")
+        raise click.UsageError(_("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT."))
     if chosen.warm_on is not None and form.layout != "bundle":
-        raise click.UsageError(f"--warm-on needs --layout bundle: the layout {form.layout} cannot store a warm state.")
+        raise click.UsageError(
+            _("--warm-on needs --layout bundle: the layout {layout} cannot store a warm state.").format(
+                layout=form.layout
+            )
+        )
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
@@ -109,17 +114,33 @@ def _report_conversion(common: Common, found: "BundleSource", output: Path, layo
 
     shape, has_warm_state = found.weights.shape, found.weights.warm_state is not None and layout == "bundle"
     if found.weights.warm_state is not None and not has_warm_state:
-        common.console.note(f"The layout {layout} cannot store the model's warm state, so the warm state is left out.")
+        common.console.note(
+            _("The layout {layout} cannot store the model's warm state, so the warm state is left out.").format(
+                layout=layout
+            )
+        )
     if found.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(
-            "This model was trained with carried state, so its vectors from zero state are poor. Convert it again with"
-            " --warm-on TEXT to give it a warm state, or embed with --stateful."
+            _(
+                "This model was trained with carried state, so its vectors from zero state are poor. Convert it"
+                " again with --warm-on TEXT to give it a warm state, or embed with --stateful."
+            )
         )
     rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
-        f"Wrote {output}: {shape.mode} mode, layers: {shape.num_layers} (cell {shape.cell_dim},"
-        f" projection {shape.projection_dim}), {count_parameters(found.weights):,} parameters, {rows}.",
+        _(
+            "Wrote {output}: {mode} mode, layers: {num_layers} (cell {cell_dim}, projection"
+            " {projection_dim}), {weights} parameters, {rows}."
+        ).format(
+            output=output,
+            mode=shape.mode,
+            num_layers=shape.num_layers,
+            cell_dim=shape.cell_dim,
+            projection_dim=shape.projection_dim,
+            weights=f"{count_parameters(found.weights):,}",
+            rows=rows,
+        ),
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
     )
@@ -136,12 +157,16 @@ def _known_text(common: Common) -> "KnownText":
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
         raise OptionError(
-            f"Settings given without text.segmenter: {', '.join(sorted(given))}. Add --set text.segmenter=NAME, or"
-            " leave out these settings."
+            _(
+                "Settings given without text.segmenter: {given}. Add --set text.segmenter=NAME, or leave out"
+                " these settings."
+            ).format(given=", ".join(sorted(given)))
         )
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(
-            f"{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
+            _(
+                "{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
+            ).format(dictionary=dictionary)
         )
     return KnownText(config=config, user_dictionary=dictionary)

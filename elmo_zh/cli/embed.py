@@ -21,6 +21,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.config import EmbedConfig
 from elmo_zh.config.declare import declare
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
     refuse_splitting(common, options.split_sentences)
     config = common.config
     if common.stateful and common.engine != "local":
-        raise click.UsageError("--stateful processes the lines one after another, on one machine. Leave out --engine.")
+        raise click.UsageError(
+            _("--stateful processes the lines one after another, on one machine. Leave out --engine.")
+        )
     form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.embed.dump import is_single, plan_targets
@@ -160,7 +163,9 @@ def _embed_texts(
     for target in targets:
         text, output = target.text, target.output
         if not is_single and output.exists() and not common.force:
-            common.console.note(f"{output} already exists, so {text.name} is skipped.")
+            common.console.note(
+                _("{output} already exists, so {name} is skipped.").format(output=output, name=text.name)
+            )
             skipped.append(str(output))
             continue
         job = DumpJob(embedder=embedder, text=text, output=output, settings=settings, form=form, hints=hints)
@@ -179,8 +184,12 @@ def _embed_texts(
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **total.reported()},
-        f"{counted(len(results), 'output')} written ({counted(total.lines, 'line')},"
-        f" {counted(total.tokens, 'token')}), {len(skipped):,} skipped",
+        _("{results} written ({lines}, {tokens}), {skipped} skipped").format(
+            results=counted(len(results), "{number} output", "{number} outputs"),
+            lines=counted(total.lines, "{number} line", "{number} lines"),
+            tokens=counted(total.tokens, "{number} token", "{number} tokens"),
+            skipped=f"{len(skipped):,}",
+        ),
         bundle=embedder.bundle,
     )
 
@@ -192,23 +201,30 @@ def _dump_result(report: "DumpReport") -> dict[str, Any]:
 
 def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     counts, output = report.counts, report.output
-    files = [path for path in output.iterdir() if path.is_file()] if output.is_dir() else [output]
-    size = sum(path.stat().st_size for path in files)
-    composed = counts.backed_off_tokens
-    backed_off = f", {composed:,} of them read as the known words that they contain" if composed else ""
-    cut = f", {counts.cut_tokens:,} too long and truncated" if counts.cut_tokens else ""
-    names = ", ".join(sorted(path.name for path in files))
-    place = f"the folder {output} with {names}" if output.is_dir() else f"{output}"
+    files = sorted(path for path in output.iterdir() if path.is_file()) if output.is_dir() else [output]
+    folder = _("the folder {path} with {names}").format(path=output, names=", ".join(path.name for path in files))
+    num_lines = counted(counts.lines, "{number} line", "{number} lines")
+    num_sentences = counted(counts.lines, "{number} sentence", "{number} sentences")
     lines = [
-        f"Wrote {place} ({format_bytes(size)}): {counted(counts.lines, unit)} ({counts.empty_lines:,} empty),"
-        f" {counted(counts.tokens, 'token')} ({counts.unknown_tokens:,} unknown{backed_off}{cut})."
+        _("Wrote {place} ({size}): {lines} ({empty} empty), {tokens} ({unknown} unknown).").format(
+            place=folder if output.is_dir() else output,
+            size=format_bytes(sum(path.stat().st_size for path in files)),
+            lines=num_sentences if unit == "sentence" else num_lines,
+            empty=f"{counts.empty_lines:,}",
+            tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
+            unknown=f"{counts.unknown_tokens:,}",
+        )
     ]
     if report.unknown_words:
-        shown = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}
-        named = ", ".join(f"{word} ({count:,})" for word, count in shown.items())
-        lines.append(
-            f"{counts.unknown_tokens / counts.tokens:.1%} of the words are unknown; the most frequent: {named}"
-        )
-    if report.extra.get("words_left_out"):
-        lines.append(f"Words left out because they contain white space: {report.extra['words_left_out']:,}")
+        words = {word if word.isprintable() else repr(word): n for word, n in report.unknown_words.items()}
+        text = _("{share} of the words are unknown; the most frequent: {words}")
+        share, listed = counts.unknown_tokens / counts.tokens, [f"{word} ({n:,})" for word, n in words.items()]
+        lines.append(text.format(share=f"{share:.1%}", words=", ".join(listed)))
+    for number, text in (
+        (counts.backed_off_tokens, N_("Unknown words read as the known words in them: {number}")),
+        (counts.cut_tokens, N_("Words too long for the model, and truncated: {number}")),
+        (report.extra.get("words_left_out"), N_("Words left out because they contain white space: {number}")),
+    ):
+        if number:
+            lines.append(_(text).format(number=f"{number:,}"))
     return lines

@@ -7,6 +7,7 @@ import click
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.options import Common, common_options_of_readers, shared_options
 from elmo_zh.errors import OutputError
+from elmo_zh.language import _
 
 
 @click.command()
@@ -44,11 +45,15 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     path = find_bundle(path)
     is_bundle = BundleLayout(path).info.is_file()
     if common.device and not (check and is_bundle):
-        raise click.UsageError("--device has an effect only on --check of a model bundle. Leave out --device.")
+        raise click.UsageError(_("--device has an effect only on --check of a model bundle. Leave out --device."))
     found = describe(path, common.console, check=check, device=common.device or "auto")
     values = found.values
     if check:
         values["passed"] = not found.problems
     common.finish(values, *found.lines)
     if found.problems:
-        raise OutputError(f"{path} fails these checks: {'; '.join(found.problems)}. Write or copy the folder again.")
+        raise OutputError(
+            _("{path} fails these checks: {problems}. Write or copy the folder again.").format(
+                path=path, problems="; ".join(found.problems)
+            )
+        )

@@ -30,7 +30,7 @@ class IndexPath(click.Path):
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """Return advice on making an index, which click adds to its message about the missing value."""
-        return f"Make an index with: {program()} index TEXT --output INDEX"
+        return _("Make an index with: {program} index TEXT --output INDEX").format(program=program())
 
 
 index_option = click.option(
@@ -61,8 +61,12 @@ def index_or_own(common: Common, given: Path | None) -> Path:
         return given
     found = own_index_path(common.model)
     if found is None:
-        raise click.UsageError(f"Missing option '--index'. Make an index with: {program()} index TEXT --output INDEX")
-    common.console.note(f"Index: {found}, made by explore. To use another one: --index INDEX")
+        raise click.UsageError(
+            _("Missing option '--index'. Make an index with: {program} index TEXT --output INDEX").format(
+                program=program()
+            )
+        )
+    common.console.note(_("Index: {found}, made by explore. To use another one: --index INDEX").format(found=found))
     return found
 
 
@@ -109,9 +113,11 @@ def load_model(common: Common, path: Path, results: str) -> "Bundle":
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not common.stateful:
         common.console.warn(
-            "This model was trained with carried state, but here every sentence starts from zero state, so the"
-            f" model's {results} worse than necessary. Give the model a warm state (convert --warm-on, or export the"
-            " run again), or use --stateful."
+            _(
+                "This model was trained with carried state, but here every sentence starts from zero state, so"
+                " the model's {results} worse than necessary. Give the model a warm state (convert --warm-on, or"
+                " export the run again), or use --stateful."
+            ).format(results=results)
         )
     return bundle
 
@@ -142,7 +148,11 @@ def load_embedder(
         user_dictionary=user_dictionary or common.user_dictionary,
     )
     if advice := embedder.precision_advice():
-        common.console.warn(f"Using bfloat16, but the better choice is {advice}. --precision float32 is also exact.")
+        common.console.warn(
+            _("Using bfloat16, but the better choice is {advice}. --precision float32 is also exact.").format(
+                advice=advice
+            )
+        )
     return embedder
 
 
@@ -151,8 +161,7 @@ def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None
     from elmo_zh.embed.text_tokens import known_parts
 
     if embedder.find_unknown([word])[0]:
-        known = known_parts(embedder, word)
-        read = (
-            f"it is read as the known words {', '.join(known)}" if known else "the model sees only the words around it"
-        )
-        common.console.warn(f"{word} is outside the model's vocabulary: {read}.")
+        known = ", ".join(known_parts(embedder, word))
+        text = _("{word} is outside the model's vocabulary: it is read as the known words {known}.")
+        nothing = _("{word} is outside the model's vocabulary: the model sees only the words around it.")
+        common.console.warn((text if known else nothing).format(word=word, known=known))

@@ -259,7 +259,9 @@ def export(
     given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
     given += ["--no-word2vec"] if no_word2vec else []
     if output is None and given:
-        raise click.UsageError(f"{given[0]} needs --output DIR, because RUN/model is for the full float32 bundle.")
+        raise click.UsageError(
+            _("{given} needs --output DIR, because RUN/model is for the full float32 bundle.").format(given=given[0])
+        )
     form = replace(form, with_word2vec=not no_word2vec)
     work = partial(export_model, checkpoint=checkpoint, output=output, form=form)
     following = embed_with(output or RunDir(run_path).model) if form.layout == "bundle" else ""
@@ -296,9 +298,9 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     pipeline_stage.link_latest(run, common.console)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
-        f"The model is in {run.model}. Next, explore words and their contexts in the browser:",
+        _("The model is in {model}. Next, explore words and their contexts in the browser:").format(model=run.model),
         f"  {command('explore', run.path)}",
-        "To compute the vectors of a text file:",
+        _("To compute the vectors of a text file:"),
         f"  {command('embed', 'file.txt', '--model', run.model)}",
     )
 
@@ -307,8 +309,10 @@ def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
     """Return the changes that --init makes to these sections; the words of its model replace any word list."""
     if init and init.is_file():
         raise click.UsageError(
-            f"--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
-            f" --set word2vec.vectors={init}"
+            _(
+                "--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
+                " --set word2vec.vectors={init2}"
+            ).format(init=init, init2=init)
         )
     if init and "vocab" in sections and "vocab.words" in common.named:
         raise _two_sources_of_words("vocab.words")
@@ -317,7 +321,9 @@ def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
 
 
 def _two_sources_of_words(other: str) -> click.UsageError:
-    return click.UsageError(f"--init and {other} both determine the words of the vocabulary. Give only one of them.")
+    return click.UsageError(
+        _("--init and {other} both determine the words of the vocabulary. Give only one of them.").format(other=other)
+    )
 
 
 def changed(config: Config, changes: Changes) -> Config:
@@ -370,9 +376,10 @@ def after_stage(stage: Stage, run: RunDir, config: Config) -> str:
     if stage is ENCODE and needs_vectors and not run.word2vec.exists():
         following = WORD2VEC
     own_init = ("--init", init) if following is TRAIN and init and not config.train.init else ()
-    return f"Next: {following.command(run.path, *own_init)}"
+    return _("Next: {command}").format(command=following.command(run.path, *own_init))
 
 
 def embed_with(model: Path, *, segmented: bool = False) -> str:
     """Return a line with the command that embeds a file with a model."""
-    return f"Next: {command('embed', 'file.txt', '--model', model, *(['--segmented'] if segmented else []))}"
+    words = ["--segmented"] if segmented else []
+    return _("Next: {command}").format(command=command("embed", "file.txt", "--model", model, *words))
