@@ -99,7 +99,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         if not queries and not common.segmented:
             common.console.note(
                 _(
-                    "The files are segmented with the current settings, an index with those of its model. To count as"
+                    "The files are segmented with the current settings, an index with its model's. To count as"
                     " in an index, give --index INDEX instead of files."
                 )
             )
