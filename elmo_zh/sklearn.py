@@ -22,7 +22,7 @@ from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line
 from elmo_zh.run.files import file_digest
-from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.normalise import split_segmented
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -192,7 +192,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         stacked = layers.stacked(embedder.num_layers)
         shape = (len(stacked), embedder.dimension) if stacked else (embedder.dimension,)
         vectors = np.empty((len(lines), *shape), np.float32)
-        sentences = (split_tokens(line) for line in lines) if self.segmented else lines
+        sentences = (split_segmented(line, embedder.bundle.text) for line in lines) if self.segmented else lines
         reduction = Reduction(layers=layers, pool=self.pool)
         for row, sentence in enumerate(embedder.embed_iter(sentences)):
             vectors[row] = reduction.apply(sentence.vectors)

@@ -76,7 +76,9 @@ class ElmoComponent:
     def _lines(self, text: str) -> list[TokenisedLine]:
         trained_on = self.embedder.bundle.text
         split = trained_on is not None and trained_on.split_sentences
-        return list(align_sentences(text, self.embedder.prepare, split=split))
+        return list(
+            align_sentences(text, self.embedder.prepare, split=split, segmented=self.embedder.bundle.keeps_tokens)
+        )
 
     def _fill(self, doc: Doc, lines: Sequence[TokenisedLine], vectors: Sequence[NDArray[np.float32]]) -> None:
         nothing = np.zeros((self.embedder.num_layers, 0, self.embedder.dimension), np.float32)

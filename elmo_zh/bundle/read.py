@@ -21,6 +21,7 @@ from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.run.record import spell_segmenter
+from elmo_zh.text.normalise import keeps_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
@@ -89,6 +90,11 @@ class Bundle:
         """Return the lexicon, which maps words to input ids."""
         return build_lexicon(self.shape, self.vocabulary, self.alphabet)
 
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether raw lines come segmented, so that sentences end only between two tokens."""
+        return self.text is not None and keeps_tokens(self.text)
+
     def needs_warm_state(self) -> bool:
         """Return whether the model was trained with carried state, but has no warm state for sentences."""
         return bool(self.info["carry_state"]) and self.weights.warm_state is None
@@ -130,7 +136,7 @@ class Bundle:
             self._require_place_for(given_dictionary, user_dictionary)
         kept: set[str] = set()
         if given_dictionary is not None and self.text.split_unknown:
-            load_user_dictionary(given_dictionary, lambda word, *_: kept.add(word))
+            load_user_dictionary(given_dictionary, self.text, lambda word, *_: kept.add(word))
         split = partial(self.vocabulary.split, kept=kept) if self.vocabulary else None
         return TextPreparation.build(self.text, given_dictionary or user_dictionary, split)
 
@@ -187,6 +193,13 @@ def load_bundle(path: Path) -> Bundle:
         alphabet=_load_alphabet(layout.alphabet, shape),
         history=load_history(layout.history),
     )
+
+
+def load_text_settings(path: Path) -> TextConfig | None:
+    """Return how a bundle's training text was prepared, or None if that is unknown."""
+    layout = BundleLayout(path)
+    text = _load_info(layout)["text"]
+    return None if text is None else _parse_text_settings(text, str(layout.info))
 
 
 def _parse_text_settings(recorded: dict[str, Any], source: str) -> TextConfig:

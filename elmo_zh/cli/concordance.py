@@ -32,14 +32,14 @@ class ReadTexts:
     folded: "TokenTable"  # the same tokens in the form in which they are searched and counted
     index: "ContextIndex | None"
     wanted: Any  # bool, shape (L,)
-    fold: Callable[[str], str]
+    prepare: Callable[[str], str]  # brings a query into the form of the tokens
 
     def find(self, query: str) -> "Concordance":
         """Return the matches of a query in the wanted lines."""
         from elmo_zh.concordance.kwic import Concordance
         from elmo_zh.concordance.query import Query, find_matches
 
-        found = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.fold(query))))
+        found = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.prepare(query))))
         return found.take(self.wanted[found.lines])
 
     def note_longer_words(self, query: str, num_found: int, console: Reporter) -> None:
@@ -79,6 +79,10 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         raise click.UsageError(_("Give either files to read or --index INDEX."))
     fold = fold_script() if choice.fold_script else str
     index = None
+
+    def prepare(query: str) -> str:
+        return fold(" ".join(map(normalise, query.split())))
+
     if path is not None:
         if choice.from_name is not None or common.user_dictionary is not None:
             raise click.UsageError(
@@ -89,12 +93,16 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
                 _("Index: {path}, made by explore. To read other texts, give files or --index INDEX").format(path=path)
             )
         index = ContextIndex.load(path)
+        normalise = index.normalise
         table = TokenTable.of_index(index)
         folded = table.folded(fold) if choice.fold_script else table
     else:
         preparation = None if common.segmented else TextPreparation.build(config.text, common.user_dictionary)
+        if preparation is not None and common.user_dictionary is not None:
+            preparation.report_dictionary(common.user_dictionary, common.console)
+        normalise = preparation.normalise if preparation else str
         with common.opened_texts(files, from_name=choice.from_name) as texts:
-            may_be_wanted = may_match(map(fold, queries), fold)
+            may_be_wanted = may_match(map(prepare, queries), fold)
             folded = table = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
         if not queries and not common.segmented:
             common.console.note(
@@ -107,7 +115,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         raise CorpusError(
             _("{files}: no text found. Give at least one file that contains text.").format(files=first_ten(files))
         )
-    read = ReadTexts(table, folded, index, wanted_lines(table.columns, len(table.ends), choice.where), fold)
+    read = ReadTexts(table, folded, index, wanted_lines(table.columns, len(table.ends), choice.where), prepare)
     read.note_types(names_in_condition(choice.where), common.console)
     return read
 

@@ -147,6 +147,8 @@ def load_embedder(
         unknown=unknown or config.unknown,
         user_dictionary=user_dictionary or common.user_dictionary,
     )
+    if common.user_dictionary is not None:
+        embedder.report_dictionary(common.console)
     if advice := embedder.precision_advice():
         common.console.warn(
             _("Using bfloat16, but the better choice is {advice}. --precision float32 is also exact.").format(

@@ -15,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.text.han import HAN_RUN
-from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.normalise import build_normaliser, split_segmented
 from elmo_zh.text.segmenters.registry import build_segmenter
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
@@ -38,7 +38,7 @@ class NewWord:
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: Reporter) -> Iterator[str]:
     """Yield the runs of Han characters in texts: normalised, or of segmented ones (no config) across tokens."""
-    normalise = build_normaliser(config) if config else (lambda line: line.replace(" ", ""))
+    normalise = build_normaliser(config) if config else (lambda line: "".join(line.split()))
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
             for line in text.lines_if_text(reporter):
@@ -56,7 +56,7 @@ def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[s
 def token_finder(texts: Iterable[InputText]) -> Callable[[str], bool]:
     """Return a function that tests whether a word is a token of segmented texts."""
     lines = (line for text in texts for line in text.lines_if_text(SilentReporter()))
-    return {token for line in lines for token in line.split(" ")}.__contains__
+    return {token for line in lines for token in split_segmented(line)}.__contains__
 
 
 def find_new_words(

@@ -14,8 +14,8 @@ from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 # Stands for lines that are not selected; their text would fill the memory.
@@ -85,13 +85,14 @@ class TokenTable:
     ) -> "TokenTable":
         """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
 
-        Without a `preparation`, the texts are already segmented: tokens are separated by spaces and taken as they are.
+        Without a `preparation`, the texts are already segmented, and the tokens are taken as they are.
         With `fold`, which keeps the length of a text, the folded lines are segmented.
 
         Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
         out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
         """
-        kept, reporter, is_segmented = _Lines(), reporter or SilentReporter(), preparation is None
+        kept, reporter = _Lines(), reporter or SilentReporter()
+        is_segmented = preparation is None or preparation.keeps_tokens
         normalise, prepare = (preparation.normalise, preparation.prepare) if preparation else (str, _read_segmented)
         hints = Hints(reporter)
         with reporter.progress("lines", unit="lines") as progress:
@@ -101,7 +102,7 @@ class TokenTable:
                     cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=is_segmented)
                     for start, piece, is_rest in cut:
                         if piece.strip():
-                            is_wanted = wanted(normalise(piece).replace(" ", ""))
+                            is_wanted = wanted("".join(normalise(piece).split()))
                             line = IndexedLine(piece, *text.place(number), start=start)
                             kept.add(line, record.columns, prepare(fold(piece)) if is_wanted else None)
                         num_cuts += is_rest
@@ -112,7 +113,7 @@ class TokenTable:
 
 
 def _read_segmented(line: str) -> TokenisedLine:
-    tokens = split_tokens(line)
+    tokens = split_segmented(line)
     return TokenisedLine(tokens, find_tokens(line, tokens))
 
 

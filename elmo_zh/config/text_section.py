@@ -50,7 +50,7 @@ class TextConfig(Section):
         True, "Turn full-width Latin letters and digits (Ａ, １) into ASCII; punctuation stays full-width."
     )
     remove_control: bool = declare(
-        True, "Remove control, zero-width and direction characters (Unicode categories Cc and Cf, except white space)."
+        True, "Remove what is not seen (Unicode: Cc, Cf, Me and Default_Ignorable_Code_Point), except white space."
     )
     script: str = declare(
         "none",

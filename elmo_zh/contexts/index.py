@@ -4,7 +4,7 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elmo_zh.bundle.find_bundle import find_same_bundle
+from elmo_zh.bundle.read import load_text_settings
 from elmo_zh.checks import check_vectors, refusal
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts.columns import COLUMN, Column, with_source
 from elmo_zh.contexts.index_files import INDEX_FORMAT, IndexLayout
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
@@ -30,6 +33,7 @@ from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.mark import require_unchanged
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.normalise import build_normaliser
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -260,6 +264,15 @@ class ContextIndex:
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._number(word) is not None
 
+    @cached_property
+    def normalise(self) -> Callable[[str], str]:
+        """The function that normalises words as the texts were; it leaves words of segmented texts as they are."""
+        if self.is_segmented:
+            return str
+        path = find_same_bundle(self.model_digest, Path(self.model["path"]), self.path)
+        text = load_text_settings(path) if path else None
+        return build_normaliser(text or TextConfig())
+
     def count(self, word: str) -> int:
         """Count all occurrences of an indexed word in the texts, including any left out of its sample.
 
@@ -422,12 +435,17 @@ class ContextIndex:
             )
 
     def _number(self, word: str) -> int | None:
-        """Return the number of a word, or None if it has no vectors."""
-        number = bisect_left(self.distinct_tokens, word)
-        if number == len(self.distinct_tokens) or self.distinct_tokens[number] != word:
+        """Return the number of a word as it is or as texts are normalised, or None if it has no vectors."""
+        number = self._place(word)
+        number = self._place(self.normalise(word)) if number is None else number
+        if number is None:
             return None
         ends = self._array(self._layout.words)["postings_end"]
         return number if ends[number] > (ends[number - 1] if number else 0) else None
+
+    def _place(self, token: str) -> int | None:
+        place = bisect_left(self.distinct_tokens, token)
+        return place if token in self.distinct_tokens[place : place + 1] else None
 
     def _require(self, word: str) -> int:
         number = self._number(word)

@@ -15,7 +15,7 @@ from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.scoring.exact import TextMeasure, costs_from, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
-from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.normalise import split_segmented
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
@@ -182,7 +182,7 @@ class LineScorer:
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
-            segmented: Lines are tokens separated by single spaces, looked up unchanged.
+            segmented: Lines are tokens separated by white space, looked up unchanged.
             split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
 
@@ -240,12 +240,12 @@ class LineScorer:
         """Return the sentences of a line that have tokens, with token offsets if needed."""
         preparation, split = self._preparation, self.reading.split_sentences
         if preparation is None:
-            tokens = split_tokens(line)
+            tokens = split_segmented(line, self.bundle.text)
             if self.bundle.text is not None and self.bundle.text.split_unknown:
                 tokens = self._vocabulary.split(tokens)
             found = [TokenisedLine(tokens, find_tokens(line, tokens) if self.reading.by_token else _NO_OFFSETS)]
         elif self.reading.by_token:
-            found = list(align_sentences(line, preparation.prepare, split=split))
+            found = list(align_sentences(line, preparation.prepare, split=split, segmented=preparation.keeps_tokens))
         else:
             token_lists = preparation.sentences(line) if split else [preparation.tokens(line)]
             found = [TokenisedLine(tokens, _NO_OFFSETS) for tokens in token_lists]

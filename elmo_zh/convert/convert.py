@@ -23,7 +23,10 @@ from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, remove, temporary_path
 from elmo_zh.run.find_runs import is_run
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.entries import Entries
+from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import prepare_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +86,18 @@ def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) ->
         return _read_bundle(folder, settings.text)
     if is_manylangs(folder):
         _refuse_options(folder, "an ELMoForManyLangs model", [name for name in given if name != "--options"])
-        return read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
-    if not settings.swapped_marks:
-        _refuse_options(folder, "not an ELMoForManyLangs model", ["--straight-marks"])
-    return read_published(folder, settings.chosen, settings.text, reporter)
+        source = read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
+    else:
+        if not settings.swapped_marks:
+            _refuse_options(folder, "not an ELMoForManyLangs model", ["--straight-marks"])
+        source = read_published(folder, settings.chosen, settings.text, reporter)
+    if source.vocabulary is None or source.weights.shape.characters is not None:
+        return source
+    # bilm-tf strips the words of its vocabulary.
+    entries = Entries(folder, build_normaliser(source.text) if source.text else str)
+    vocabulary = prepare_vocabulary(source.vocabulary, entries)
+    entries.report(reporter)
+    return replace(source, vocabulary=vocabulary)
 
 
 def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
+from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import split_tokens
 
@@ -75,6 +76,6 @@ def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def iter_line_sentences(lines: Iterable[str], preparation: TextPreparation | None) -> Iterator[list[str]]:
-    """Yield the tokens of each non-empty sentence; without a preparation, each line is a sentence, split at U+0020."""
+    """Yield the tokens of each non-empty sentence; without a preparation, each line is a segmented sentence."""
     for line in lines:
-        yield from preparation.sentences(line) if preparation else filter(None, [split_tokens(line)])
+        yield from preparation.sentences(line) if preparation else filter(None, [split_segmented(line)])

@@ -38,9 +38,10 @@ from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import split_tokens
 from elmo_zh.text.windows import iter_windows
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
@@ -195,7 +196,7 @@ class ElmoEmbedder:
 
         Args:
             line: One sentence.
-            segmented: Split the line at U+0020; otherwise it is normalised and segmented as in the model's training.
+            segmented: Split the line at white space; otherwise it is normalised and segmented as in the training.
             keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:
@@ -206,9 +207,14 @@ class ElmoEmbedder:
         if segmented:
             if len(keep) > 0:
                 raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
-            tokens = split_tokens(line)
+            tokens = split_segmented(line, self.bundle.text)
             return TokenisedLine(tokens, find_tokens(line, tokens))
         return self._text_preparation().prepare(line, keep)
+
+    def report_dictionary(self, reporter: Reporter) -> None:
+        """Warn of the entries of the user dictionary that have no effect."""
+        if self.user_dictionary is not None:
+            self._text_preparation().report_dictionary(self.user_dictionary, reporter)
 
     def _text_preparation(self) -> TextPreparation:
         with self._lock:

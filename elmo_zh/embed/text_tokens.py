@@ -110,7 +110,7 @@ class Tokeniser:
 
     Attributes:
         embedder: The model, which knows how to normalise and segment.
-        segmented: Whether tokens are split at U+0020 and looked up as they are.
+        segmented: Whether tokens are split at white space and looked up as they are.
         split: Whether lines are split into sentences as in training.
         longest: Most characters of a piece of a line; 0 means that lines are not cut.
         part_lines: Most lines of a part.
@@ -148,7 +148,11 @@ class Tokeniser:
 
         def iter_parts() -> Iterator[_TokenPart]:
             rows = _iter_rows(
-                text, split=self.split, segmented=self.segmented, longest=self.longest, reporter=work.reporter
+                text,
+                split=self.split,
+                segmented=self.segmented or self.embedder.bundle.keeps_tokens,
+                longest=self.longest,
+                reporter=work.reporter,
             )
             prepared = self._iter_prepared(text, islice(rows, counts.lines, None))
             first_line = counts.lines

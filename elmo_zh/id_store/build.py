@@ -16,6 +16,7 @@ from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, file_stamp, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.layout import documents_beside
@@ -63,7 +64,11 @@ class _EncodeShard:
     def _vocabulary(self) -> Vocabulary:
         vocabulary = load_vocabulary(self.vocabulary)
         if vocabulary.digest() != self.vocabulary_digest:
-            raise RunError(f"{self.vocabulary} changed while text was being encoded with it. Run the command again.")
+            raise RunError(
+                _("{vocabulary} changed while text was being encoded with it. Run the command again.").format(
+                    vocabulary=self.vocabulary
+                )
+            )
         return vocabulary
 
     @cached_property
@@ -150,9 +155,11 @@ def _write_documents(text: Path, files: Files, num_sentences: int) -> int:
         lengths = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
             raise RunError(
-                f"{documents} does not match {text.name}: it has {len(content)} bytes (expected a multiple"
-                f" of 4) and lists {int(lengths.sum())} sentences (expected {num_sentences}). Recreate both files with:"
-                f" {command('segment', 'CORPUS', '--run', text.parent.parent, '--force')}"
+                _("{documents} does not match {name}. Recreate both files with: {value}").format(
+                    documents=documents,
+                    name=text.name,
+                    value=command("segment", "CORPUS", "--run", text.parent.parent, "--force"),
+                )
             )
     bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
     with files.file("documents") as unfinished:
@@ -227,7 +234,7 @@ class EncodeJob:
         counts: dict[str, int] = {}
         shards: dict[str, list[Any]] = {kind: [] for kind in KINDS}
         other_ids: dict[str, int] = {}
-        for (kind, _), part in zip(self._shards, parts, strict=True):
+        for (kind, _text), part in zip(self._shards, parts, strict=True):
             name = shard_name(kind, len(shards[kind]))
             for suffix in ARRAYS[kind]:
                 if suffix == "ids" and lexicon.num_slots is not None:

@@ -12,6 +12,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore, ShardArrays
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
@@ -64,32 +65,36 @@ class Description:
         return sizes if self.other_words_bytes is None else {**sizes, OTHER_WORDS: self.other_words_bytes}
 
 
-def remedy(folder: Path) -> str:
-    """Return a sentence that tells the user how to replace a store that cannot be used."""
-    return f"Encode the text again with: {command('encode', '--run', folder.parent, '--force')}"
+def _damaged(path: Path, problem: str) -> RunError:
+    """Return the error for a file of a store that cannot be used, with the command that replaces the store."""
+    return RunError(
+        _("{path} is damaged: {problem}. Encode the text again with: {value}").format(
+            path=path, problem=problem, value=command("encode", "--run", path.parent.parent, "--force")
+        )
+    )
 
 
 def read_description(folder: Path) -> Description:
     """Read store.json; raise RunError if it is missing, damaged or in a different format."""
     path = folder / DESCRIPTION
     try:
-        found = read_json(path)
+        values = read_json(path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error}). {remedy(folder)}") from None
-    if not isinstance(found, dict) or found.get("format") != STORE_FORMAT or found.get("id_dtype") not in ID_DTYPES:
-        raise RunError(f"{folder} is not an id store in format {STORE_FORMAT}. {remedy(folder)}")
+        raise _damaged(path, str(error)) from None
+    if not isinstance(values, dict) or values.get("format") != STORE_FORMAT or values.get("id_dtype") not in ID_DTYPES:
+        raise _damaged(path, _("it is not in format {number}").format(number=STORE_FORMAT))
     try:
-        counts = [shard[name] for kind in KINDS for shard in found[kind] for name, _ in ARRAYS[kind].values()]
+        counts = [shard[name] for kind in KINDS for shard in values[kind] for name, _extra in ARRAYS[kind].values()]
     except (KeyError, TypeError):
         counts = [None]
-    counts.append(found.get("other_words_bytes", 0))
+    counts.append(values.get("other_words_bytes", 0))
     if not all(type(count) is int and 0 <= count < 2**60 for count in counts):
-        raise RunError(f"{path} does not list the sizes of the id store's files. {remedy(folder)}")
+        raise _damaged(path, _("it does not list the sizes of the files"))
     return Description(
-        id_dtype=found["id_dtype"],
-        vocabulary_digest=str(found.get("vocabulary_digest")),
-        shards={kind: found[kind] for kind in KINDS},
-        other_words_bytes=found.get("other_words_bytes"),
+        id_dtype=values["id_dtype"],
+        vocabulary_digest=str(values.get("vocabulary_digest")),
+        shards={kind: values[kind] for kind in KINDS},
+        other_words_bytes=values.get("other_words_bytes"),
     )
 
 
@@ -113,22 +118,18 @@ def load_id_store(
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
-        raise RunError(
-            f"{folder} was encoded with a different vocabulary (digest {description.vocabulary_digest[:19]}...,"
-            f" but vocab.data has {vocabulary.digest()[:19]}...). {remedy(folder)}"
-        )
+        raise _damaged(folder / DESCRIPTION, _("it was encoded with a different vocabulary"))
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        raise RunError(f"{folder} was encoded for a model in a different mode (model.mode). {remedy(folder)}")
+        raise _damaged(folder / DESCRIPTION, _("it was encoded for another model.mode"))
     for name, size in description.file_bytes().items():
         path = folder / name
-        actual = path.stat().st_size if path.exists() else 0
-        if actual != size or not path.exists():
-            raise RunError(f"{path} is missing or has {actual} bytes instead of {size}. {remedy(folder)}")
+        if not path.exists() or path.stat().st_size != size:
+            raise _damaged(path, _("it should have {number} bytes").format(number=f"{size:,}"))
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     shards = {kind: _Shards(folder, kind, description) for kind in KINDS}
     if reads_all:
-        for each in shards.values():
-            each.require_sound(len(vocabulary) + len(other_words))
+        for arrays in shards.values():
+            arrays.require_sound(len(vocabulary) + len(other_words))
     heldout = shards["heldout"]
     return IdStore(
         EncodedSentences(shards["train"].counts, shards["train"].open),
@@ -155,9 +156,8 @@ class _Shards:
         dtype = self._description.array_dtype(suffix)
         if not length:  # an empty file cannot be mapped
             return np.zeros(0, dtype)
-        path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
         # Slicing a plain array is several times faster than slicing a memmap.
-        return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
+        return np.asarray(np.memmap(self._path(number, suffix), dtype, "r", shape=(length,)))
 
     def require_sound(self, num_words: int) -> None:
         """Raise RunError unless all ids belong to words, and offsets rise from 0 to the number of items they divide."""
@@ -168,14 +168,18 @@ class _Shards:
                 bounds["documents"] = (arrays.documents, len(arrays.offsets) - 1)
             for suffix, (starts, end) in bounds.items():
                 if starts[0] != 0 or starts[-1] != end or (starts[1:] < starts[:-1]).any():
-                    raise self._damaged(number, suffix, f"its values do not rise from 0 to {end:,}")
+                    raise _damaged(
+                        self._path(number, suffix), _("its values do not rise from 0 to {end}").format(end=f"{end:,}")
+                    )
             for start in range(0, len(arrays.ids), _CHECKED_IDS):
                 if (largest := int(arrays.ids[start : start + _CHECKED_IDS].max())) >= num_words:
-                    raise self._damaged(number, "ids", f"it has id {largest:,}, but ids must be below {num_words:,}")
+                    problem = _("it has id {largest}, but ids must be below {num_words}").format(
+                        largest=f"{largest:,}", num_words=f"{num_words:,}"
+                    )
+                    raise _damaged(self._path(number, "ids"), problem)
 
-    def _damaged(self, number: int, suffix: str, problem: str) -> RunError:
-        path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        return RunError(f"{path} is damaged: {problem}. {remedy(self._folder)}")
+    def _path(self, number: int, suffix: str) -> Path:
+        return self._folder / f"{shard_name(self._kind, number)}.{suffix}"
 
     def read(self, suffix: str) -> NDArray[Any]:
         """Return the arrays of all shards concatenated, in memory."""

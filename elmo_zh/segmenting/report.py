@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, GARBLED
+from elmo_zh.corpus.cleaning.clean import GARBLED
 from elmo_zh.corpus.cleaning.line_counts import FoundLines, visible
 from elmo_zh.corpus.decoding import UNDECODABLE
 from elmo_zh.corpus.layouts import layout_messages
 from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.run.tables import code_span, table
 from elmo_zh.segmenting.segment_corpus import SegmentCounts, SegmentedCorpus
@@ -61,27 +62,37 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
     for line in result.passed_over.summary_lines():
         reporter.note(line)
     reporter.note(
-        f"segment: {counted(counts.characters, 'character')} in {counted(counts.lines, 'line')} of"
-        f" {counted(counts.files, 'file')}; {_describe_text(counts)}"
+        _("segment: {characters} in {lines} of {files}; {counts}").format(
+            characters=counted(counts.characters, "{number} character", "{number} characters"),
+            lines=counted(counts.lines, "{number} line", "{number} lines"),
+            files=counted(counts.files, "{number} file", "{number} files"),
+            counts=_describe_text(counts),
+        )
     )
-    dropped = ", ".join(f"{reason}: {number:,}" for reason, number in counts.dropped.items())
+    dropped = ", ".join(f"{_(reason)}: {number:,}" for reason, number in counts.dropped.items())
     if dropped:
-        reporter.note(f"Characters kept: {counts.kept_characters:,}. Characters left out: {dropped}.")
-    for entry in result.lines.ledger(STEPS):
-        if entry.step in CLEANING_STEPS and entry.lines:
-            removed = entry.characters_in - entry.characters_out
-            lines, characters = counted(entry.lines, "line"), counted(removed, "character")
-            reporter.note(f"text.{entry.step} changed {lines} and removed {characters}.")
+        reporter.note(
+            _("Characters kept: {kept_characters}. Characters left out: {dropped}.").format(
+                kept_characters=f"{counts.kept_characters:,}", dropped=dropped
+            )
+        )
     for warning in (*_warnings_of_reading(result, names, config), *_warnings_of_text(counts)):
         reporter.warn(warning)
 
 
 def _describe_text(counts: SegmentCounts) -> str:
-    return (
-        f"training text: {counted(counts.train_tokens, 'token')} in"
-        f" {counted(counts.train_sentences, 'sentence')}; held-out text:"
-        f" {counted(counts.heldout_tokens, 'token')} in {counted(counts.heldout_sentences, 'sentence')}."
+    return _(
+        "training text: {train_tokens} in {train_sentences}; held-out text: {heldout_tokens} in {heldout_sentences}."
+    ).format(
+        train_tokens=_tokens(counts.train_tokens),
+        train_sentences=counted(counts.train_sentences, "{number} sentence", "{number} sentences"),
+        heldout_tokens=_tokens(counts.heldout_tokens),
+        heldout_sentences=counted(counts.heldout_sentences, "{number} sentence", "{number} sentences"),
     )
+
+
+def _tokens(number: int) -> str:
+    return counted(number, "{number} token", "{number} tokens")
 
 
 def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
@@ -90,84 +101,95 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         return
     for (kind, encoding, name), count in forms.most_common(_MAX_FORMS):
         form = f"{encoding.upper()}, {name}" if name else encoding.upper()
-        reporter.note(f"Read {counted(count, 'file')} as {kind} in {form}.")
+        files = counted(count, "{number} file", "{number} files")
+        reporter.note(_("Read {count} as {kind} in {form}.").format(count=files, kind=kind, form=form))
     if others := sum((tally.other_fields for tally in result.tallies), Counter()):
         reporter.note(other_fields_note(others))
 
 
 def _warnings_of_reading(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
     yield from layout_messages((name, tally.layouts) for name, tally in zip(names, result.tallies, strict=True))
-    for name, tally in zip(names, result.tallies, strict=True):
-        if (num_without := num_without_field(tally)) > tally.documents:
-            yield (
-                f"{name}: {num_without:,} of {num_without + tally.documents:,} records lack the field that was read."
-                " Specify the right field with --field, or several fields: --field text,content"
-            )
-            break  # other files are in the report
+    without = [
+        (name, number, number + tally.documents)
+        for name, tally in zip(names, result.tallies, strict=True)
+        if (number := num_without_field(tally)) > tally.documents
+    ]
+    for name, num_without, number in without[:1]:  # other files are in the report
+        yield _(
+            "{name}: {num_without} of {value} records lack the field that was read. Specify the right field with"
+            " --field, or several fields: --field text,content"
+        ).format(name=name, num_without=f"{num_without:,}", value=f"{number:,}")
     if num_undecodable := sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies):
-        yield (
-            f"Left out because of bytes that cannot be decoded: {counted(num_undecodable, 'line')}. corpus_report.md"
-            " in the run folder shows how many characters each source lost. To keep them, use --bad-bytes replace; to"
-            " stop at the first such line, --bad-bytes strict."
-        )
+        yield _(
+            "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes"
+            " replace; corpus_report.md in the run folder shows how many characters each source lost."
+        ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
     if garbled := result.lines.noticed.get(GARBLED):
-        advice = "Specify the right encoding (--encoding), or get the original file."
-        advice = advice if config.repair_mojibake else "Try --set text.repair_mojibake=true"
-        example = f" For example: {garbled.examples[0]} ..." if garbled.examples else ""
-        lines = counted(garbled.lines, "line")
-        yield f"{lines} may have been decoded with the wrong encoding.{example} {advice}"
+        yield _("{lines} may have been decoded with the wrong encoding, such as: {examples} ... {advice}").format(
+            lines=counted(garbled.lines, "{number} line", "{number} lines"),
+            examples=garbled.examples[0],
+            advice=_("Specify the right encoding (--encoding), or get the original file.")
+            if config.repair_mojibake
+            else _("Try --set text.repair_mojibake=true"),
+        )
 
 
 def _warnings_of_text(counts: SegmentCounts) -> Iterator[str]:
     if counts.train_tokens < _TOO_FEW_TOKENS:
-        text = counted(counts.train_tokens, "token")
-        yield f"There is hardly any text to train on: {text}. A good model needs millions."
-    if not counts.han_characters:
-        yield "This corpus contains no Chinese characters. Check that it is the right corpus."
-    if counts.near_copies_heldout:
-        yield (
-            f"Near copies of {counted(counts.near_copies_heldout, 'paragraph')} of the held-out text are in the"
-            " training text, because too little of the corpus is free of near copies. Perplexity will be lower than on"
-            " new text."
+        yield _("There is hardly any text to train on: {text}. A good model needs millions.").format(
+            text=_tokens(counts.train_tokens)
         )
+    if not counts.han_characters:
+        yield _("This corpus contains no Chinese characters. Check that it is the right corpus.")
+    if counts.near_copies_heldout:
+        yield _(
+            "Near copies of {near_copies_heldout} of the held-out text are in the training text, because too little of"
+            " the corpus is free of near copies. Perplexity will be lower than on new text."
+        ).format(near_copies_heldout=counted(counts.near_copies_heldout, "{number} paragraph", "{number} paragraphs"))
     if not counts.heldout_sentences:
-        yield (
+        yield _(
             "No text was held out, so perplexity will not be measured. Unless text.heldout_share is 0, the text is too"
             " short or its lines are too long: put one paragraph on each line, or add more text."
         )
 
 
 _MOST_SOURCES = 200
-_INTRODUCTION = """# What became of the corpus
+_INTRODUCTION = N_("""# What became of the corpus
 
 Characters are counted as they were read, without line breaks and before any change. In examples, invisible characters
-are written as escapes such as `\\u200b`. Only the first few examples of each kind are shown."""
+are written as escapes such as `\\u200b`. Only the first few examples of each kind are shown.""")
 _SECTIONS = {
-    "changed": "What was changed, step by step",
-    "dropped": "What was dropped (lines, records or elements)",
-    "noticed": "Kept, but worth a look",
-    "passed_over": "What was skipped",
+    "changed": N_("What was changed, step by step"),
+    "dropped": N_("What was dropped (lines, records or elements)"),
+    "noticed": N_("Kept, but worth a look"),
+    "passed_over": N_("What was skipped"),
 }
 
 
 def corpus_report(result: SegmentedCorpus, names: Sequence[str]) -> str:
     """Return the figures of `describe_reading` as Markdown; `names` are the sources' names, in order."""
     counts, reading = result.counts, _describe(result, names)
-    total = f"{counts.characters:,} characters read = {counts.kept_characters:,} kept"
+    total = _("{characters} characters read = {kept_characters} kept").format(
+        characters=f"{counts.characters:,}", kept_characters=f"{counts.kept_characters:,}"
+    )
     paragraphs = [
-        _INTRODUCTION,
-        f"{total} + {sum(counts.dropped.values()):,} dropped; {_describe_text(counts)}",
-        "## Sources",
+        _(_INTRODUCTION),
+        _("{total} + {values} dropped; {counts}").format(
+            total=total, values=f"{sum(counts.dropped.values()):,}", counts=_describe_text(counts)
+        ),
+        f"## {_('Sources')}",
         table(
-            ("file", "read as", "documents", "characters read", "kept", "dropped"),
+            (_("file"), _("read as"), _("documents"), _("characters read"), _("kept"), _("dropped")),
             [_source_row(name, source) for name, source in list(reading["sources"].items())[:_MOST_SOURCES]],
         ),
     ]
     if len(names) > _MOST_SOURCES:
-        paragraphs.append(f"Files listed only in `stages/segment.json`: {len(names) - _MOST_SOURCES:,}.")
+        paragraphs.append(
+            _("Files listed only in `stages/segment.json`: {value}.").format(value=f"{len(names) - _MOST_SOURCES:,}")
+        )
     for section, title in _SECTIONS.items():
         kinds = reading[section]
-        paragraphs += [f"## {title}", *(part for kind in kinds for part in _describe_kind(kind, kinds[kind]))]
+        paragraphs += [f"## {_(title)}", *(part for kind in kinds for part in _describe_kind(kind, kinds[kind]))]
     return "\n\n".join(paragraphs) + "\n"
 
 

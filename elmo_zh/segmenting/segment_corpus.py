@@ -26,6 +26,7 @@ from elmo_zh.corpus.sources import Sources
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.run.job import FinishedPart, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.duplicates import find_repeated, key_rule
@@ -34,8 +35,8 @@ from elmo_zh.segmenting.heldout import choose_texts, divide_shard, iter_signatur
 from elmo_zh.segmenting.near_copies import find_near_copies
 from elmo_zh.segmenting.shard_task import SegmentShards
 from elmo_zh.segmenting.text_shards import TextShard, shard_name
+from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
-from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
 # The corpus is cut into this many shards, but not into shards so small that starting a task takes longer than the task,
 # nor so large that workers wait long for the last one.
@@ -87,7 +88,7 @@ def segment_corpus(
     # Raise the error for a missing package or a bad dictionary here, once and with its name, not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:
-        load_user_dictionary(user_dictionary, lambda *_: None)
+        TextPreparation.build(config, user_dictionary).report_dictionary(user_dictionary, reporter)
     job = SegmentJob(corpus, output, config, user_dictionary and user_dictionary.absolute())
     engine_choice = engine_choice or EngineChoice(num_workers=config.num_workers)
     with engine_choice.started(corpus.total_bytes()) as engine:
@@ -217,8 +218,10 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
     if field and kinds and not any(map(has_fields, kinds)):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
-            f"{names}: --field {field} has no effect, because {', '.join(sorted(kinds))} files have no fields. Leave"
-            " out --field, or specify the format, such as --format csv"
+            _(
+                "{names}: --field {field} has no effect, because {kinds} files have no fields. Leave out --field, or"
+                " specify the format, such as --format csv"
+            ).format(names=names, field=field, kinds=", ".join(sorted(kinds)))
         )
 
 
@@ -235,11 +238,10 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    other = [f"skipped ({reason}): {number:,}" for reason, number in sorted(result.passed_over.counts.items())]
-    other += [
-        f"characters left out ({reason}): {number:,}"
-        for reason, number in result.counts.dropped.items()
-        if reason != EMPTY
-    ]
-    found = "; ".join([f"{counted(result.counts.lines, 'line')}, none kept", *other])
-    return CorpusError(f"{names}: no text found ({found}). Use files that contain text.")
+    others = {**result.passed_over.counts, **result.counts.dropped}
+    reasons = [f"{_(reason)}: {number:,}" for reason, number in sorted(others.items()) if reason != EMPTY]
+    lines = counted(result.counts.lines, "{number} line", "{number} lines")
+    found = "; ".join([_("{lines}, none kept").format(lines=lines), *reasons])
+    return CorpusError(
+        _("{names}: no text found ({found}). Use files that contain text.").format(names=names, found=found)
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.language import N_
 from elmo_zh.run.job import Files, Json
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines
 from elmo_zh.segmenting.heldout import index_rows
@@ -19,7 +20,7 @@ from elmo_zh.text.preparation import TextPreparation
 # All steps that may change a line, in the order in which they run.
 STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
 # These texts are keys of the stage record, so their wording is fixed.
-REASONS = {DUPLICATE: "duplicate lines", BOILERPLATE: "boilerplate lines"}
+REASONS = {DUPLICATE: N_("duplicate lines"), BOILERPLATE: N_("boilerplate lines")}
 # Chinese characters are counted in this many lines at a time, and this many paragraphs are written.
 _HAN_LINES, _PARAGRAPHS = 100, 200
 

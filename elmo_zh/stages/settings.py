@@ -8,6 +8,7 @@ from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import is_in_training, load_record, require_files
 from elmo_zh.run.reporter import Reporter
@@ -34,6 +35,10 @@ def resolve_settings(
         RunError: If the model was trained on text that was prepared differently.
     """
     config = _with_real_paths(run, config, stages)
+    if config.train.init and config.word2vec.vectors and TRAIN in stages:
+        reporter.warn(
+            _("word2vec.vectors has no effect with --init: the rows come from {init}.").format(init=config.train.init)
+        )
     init = config.train.init if SEGMENT in stages or TRAIN in stages else ""
     keeps_words = bool(config.vocab.init) and (SEGMENT in stages or VOCAB in stages)
     if not init and keeps_words:

@@ -1,17 +1,22 @@
 """The vocab stage: build the vocabulary and the spelling model from segmented text."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import require_no_input
 from elmo_zh.run.job import run_job
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
 from elmo_zh.run.reporter import counted
 from elmo_zh.run.stage_table import VOCAB
-from elmo_zh.stages.inputs import bundle_digest, started_engine
+from elmo_zh.stages.inputs import bundle_digest, find_user_dictionary, started_engine
+from elmo_zh.text.entries import Entries
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.vocabulary.selection import VocabularyJob, report_given_words
 from elmo_zh.vocabulary.vocabulary import load_words
 
@@ -22,17 +27,14 @@ def vocab(context: StageContext) -> StageOutcome:
     source, facts = _source_of_words(config), {}
     if source is not None:
         for output in (run.vocab, run.vocab_counts, run.character_counts):
-            require_no_input(output, [source], "Copy the file elsewhere, and use the copy.")
+            require_no_input(output, [source], _("Copy the file elsewhere, and use the copy."))
         if config.vocab.init:
             facts["init"] = bundle_digest(run, "vocab", "init", Path(config.vocab.init), source)
         else:
             facts["words"] = source_digest(run, "vocab", "words", source)
 
     def work() -> StageResult:
-        given: list[str] = []
-        if source is not None:
-            require_files(run, [source])
-            given = load_words(source)
+        given = _load_given(context, source) if source else {}
         job = VocabularyJob(
             files=run.train_files(),
             config=config.vocab,
@@ -46,8 +48,14 @@ def vocab(context: StageContext) -> StageOutcome:
         with started_engine(context, job.files) as started:
             selected = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         reporter.note(
-            f"vocab: {len(selected.vocabulary):,} rows, covering {selected.coverage:.2%} of the training tokens; the"
-            f" training text has {selected.num_distinct_words:,} distinct words."
+            _(
+                "vocab: {vocabulary} rows, covering {coverage} of the training tokens; the training text has"
+                " {num_distinct_words} distinct words."
+            ).format(
+                vocabulary=f"{len(selected.vocabulary):,}",
+                coverage=f"{selected.coverage:.2%}",
+                num_distinct_words=f"{selected.num_distinct_words:,}",
+            )
         )
         counts: dict[str, Any] = {
             "rows": len(selected.vocabulary),
@@ -57,18 +65,47 @@ def vocab(context: StageContext) -> StageOutcome:
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
             reporter.note(
-                f"vocab: vocab.refuse excluded {counted(selected.num_refused, 'frequent word')} (by default, it"
-                " excludes long numbers and email addresses)."
+                _(
+                    "vocab: vocab.refuse excluded {num_refused} (by default, it excludes long numbers and email"
+                    " addresses)."
+                ).format(num_refused=counted(selected.num_refused, "{number} frequent word", "{number} frequent words"))
             )
         if source is not None:
-            counts |= {"given_words": len(given), "absent_words": selected.num_absent}
+            counts |= {"given_words": len(given), "absent_words": len(selected.absent)}
             report_given_words(selected, config.vocab, len(given), source, reporter)
+            if not config.vocab.init:
+                _report_divided(context, source, {word: given[word] for word in selected.absent & given.keys()})
         if config.vocab.init and not config.train.init:
-            typed = command("train", "--run", run.path, "--init", config.vocab.init)
-            reporter.note(f"To start training from the weights of the model that the words were taken from: {typed}")
+            reporter.note(
+                _("To start training from the weights of the model that the words were taken from: {typed}").format(
+                    typed=command("train", "--run", run.path, "--init", config.vocab.init)
+                )
+            )
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     return run_stage(VOCAB, context, work, facts=facts)
+
+
+def _load_given(context: StageContext, source: Path) -> dict[str, int]:
+    """Return the words of a bundle's vocabulary, or of a list, prepared as the text is, with their lines."""
+    require_files(context.run, [source])
+    if context.config.vocab.init:
+        return load_words(source)
+    entries = Entries(source, build_normaliser(context.config.text))
+    words = load_words(source, entries)
+    entries.report(context.reporter)
+    return words
+
+
+def _report_divided(context: StageContext, source: Path, absent: Mapping[str, int]) -> None:
+    """Name the listed words that the text lacks because the segmenter divides them."""
+    config = context.config
+    # Parts of unknown words may be any word of the list.
+    if absent and not config.text.split_unknown:
+        preparation = TextPreparation.build(config.text, find_user_dictionary(context.run, config))
+        entries = Entries(source, str)
+        entries.require_whole(absent, preparation.segment)
+        entries.report(context.reporter)
 
 
 def _source_of_words(config: Config) -> Path | None:

@@ -20,7 +20,7 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.text.alignment import align_sentences, identity_spans
-from elmo_zh.text.sentences import LONGEST_SENTENCE, split_sentences
+from elmo_zh.text.sentences import LONGEST_SENTENCE, split_between_tokens, split_sentences
 
 # Only the first characters of a long word are read.
 _MOST_CHARACTERS = 16
@@ -61,7 +61,13 @@ class TextReader:
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
         """Split a raw text into sentences, tokens and units, or keep the units that are given."""
-        found = align_sentences(text, self._embedder.prepare, split=self._splits, longest=LONGEST_SENTENCE)
+        found = align_sentences(
+            text,
+            self._embedder.prepare,
+            split=self._splits,
+            longest=LONGEST_SENTENCE,
+            segmented=self._embedder.bundle.keeps_tokens,
+        )
         lines = [line for line in found if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
         tokens = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
@@ -72,7 +78,8 @@ class TextReader:
 
     def sentences(self, text: str) -> list[str]:
         """Return the sentences of a text, or the whole text if the model was not trained on sentences."""
-        return split_sentences(text) if self._splits else [text]
+        split = split_between_tokens if self._embedder.bundle.keeps_tokens else split_sentences
+        return split(text) if self._splits else [text]
 
     def read_example(self, example: Example) -> list[UnitText]:
         """Return an example's texts, split into the units that its labels belong to; given words form one sentence."""

@@ -66,23 +66,21 @@ class TokenisedLine:
 
 
 def align_sentences(
-    text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0
+    text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0, segmented: bool = False
 ) -> Iterator[TokenisedLine]:
     """Yield each sentence's tokens, in pieces of at most `longest` characters, with offsets in the text."""
-    for start, sentence, _ in iter_pieces(text, split=split, longest=longest):
-        found = prepare(sentence)
-        yield TokenisedLine(found.tokens, found.offsets + np.int32(start))
+    for start, sentence, _ in iter_pieces(text, split=split, longest=longest, segmented=segmented):
+        line = prepare(sentence)
+        yield TokenisedLine(line.tokens, line.offsets + np.int32(start))
 
 
 def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Return each token's start and end in a text that has only tokens and spaces, int32, shape (n, 2)."""
-    offsets = []
+    """Return each token's start and end in a text that has only tokens and white space, int32, shape (n, 2)."""
+    offsets = np.zeros((len(tokens), 2), np.int32)
     end = 0
-    for token in tokens:
-        start = end
-        while text[start] == " ":
-            start += 1
-        assert text.startswith(token, start), "segmenters keep every character but spaces"
+    for row, token in enumerate(tokens):
+        # No token begins with white space, so the first place is the right one.
+        start = text.index(token, end)
         end = start + len(token)
-        offsets.append((start, end))
-    return np.array(offsets, np.int32).reshape(-1, 2)
+        offsets[row] = start, end
+    return offsets

@@ -1,12 +1,11 @@
 """Normalise text; each step is a setting in `TextConfig`."""
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import chain, pairwise
-from unicodedata import combining, is_normalized, normalize
+from functools import lru_cache, partial
+from itertools import groupby, islice, pairwise
+from unicodedata import category, combining, is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,25 @@ from elmo_zh.text.script import script_step
 
 # Code points of full-width digits and letters are 0xFEE0 above their ASCII equivalents.
 _FULLWIDTH_OFFSET = 0xFEE0
-_FOLD_FULLWIDTH = {
-    code + _FULLWIDTH_OFFSET: code for code in range(0x21, 0x7F) if chr(code).isascii() and chr(code).isalnum()
-}
 _FULLWIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 # Python's \s is Unicode white space (U+3000, U+00A0, U+2028, U+0085, ...) and the four separators U+001C to U+001F.
 _WHITESPACE = re.compile(r"\s+")
+# White space that joins what is on both sides of it.
+_NO_BREAK = "\u00a0\u2007\u202f"
+_NOT_SPACE = re.compile("[^ ]+")
+_TOKEN = re.compile(rf"[\S{_NO_BREAK}]+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
+# What is not seen, except white space: the general categories Cc, Cf and Me (⃣ around a digit), and the characters with
+# the property Default_Ignorable_Code_Point (variation selectors, Hangul fillers, tags). Segmenters would make a word of
+# each. Listed, so that text is prepared alike whichever version of Unicode Python has.
+_INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u0488\u0489\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u1abe\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20dd-\u20e0\u20e2-\u20e4\u3164"
+    "\ua670-\ua672\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "]+"
+)
 # Most lines consist of these characters only, and no step changes them, alone or next to each other, except for spaces.
 # NFKC and NFKD turn the second group into ASCII; converting the script may change any Han character.
 _STABLE = " -~\u4e00-\u9fff\u00b7\u2014\u2018\u2019\u201c\u201d\u3001\u3002\u3008-\u3011"
@@ -31,23 +42,6 @@ _STABLE_SIGNS = "\u2026\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 _NOTHING = re.compile("")
 # Called with the name of a step and the text before and after it, for each change.
 OnChange = Callable[[str, str, str], None]
-
-
-@cache
-def _invisible_characters() -> dict[int, None]:
-    """Return a map from every control and format character except white space to nothing, for `str.translate`."""
-    # Planes 2 and 3 are ideographs, 4 to 13 are empty and the last two private use; skipping them saves start-up time.
-    planes = (range(0x20000), range(0xE0000, 0xF0000))
-    return {
-        code: None
-        for code in chain(*planes)
-        if unicodedata.category(chr(code)) in ("Cc", "Cf") and not chr(code).isspace()
-    }
-
-
-@cache
-def _invisible() -> re.Pattern[str]:
-    return re.compile(f"[{re.escape(''.join(map(chr, _invisible_characters())))}]")
 
 
 @dataclass(frozen=True)
@@ -108,26 +102,36 @@ class Normaliser:
         return text, spans
 
 
+def keeps_tokens(config: TextConfig) -> bool:
+    """Return whether text comes segmented, so that no step may cut a token or join two."""
+    return config.segmenter == "whitespace"
+
+
 def build_normaliser(config: TextConfig) -> Normaliser:
     """Build the function from raw to normalised text that the settings describe.
 
     Full-width folding comes first, then removal of invisible characters, Unicode form, script and white space, so that
     normalising twice changes nothing (except for the script, see `script_step`). A line end inside the text always
-    becomes a space.
+    becomes a space. Text that its user has segmented keeps its tokens: no step makes a space inside one.
     """
     steps = []
     if config.fold_fullwidth:
-        steps.append(_fold_step())
+        steps.append(_replacing("fold_fullwidth", _FULLWIDTH, _fold))
     # Removing an invisible character can bring characters together that the Unicode form composes, so it comes first.
     # No form produces a full-width letter or an invisible character.
     if config.remove_control:
-        steps.append(_control_step())
+        steps.append(_replacing("remove_control", _INVISIBLE, lambda _: ""))
     if config.unicode_form != "none":
-        steps.append(unicode_form_step(config.unicode_form))
+        steps.append(unicode_form_step(config.unicode_form, _token(config) if keeps_tokens(config) else None))
     if config.script != "none":
         steps.append(script_step(config.script))
-    white_space = _white_space_step() if config.collapse_whitespace else _line_end_step()
-    return Normaliser((*steps, white_space), _stable(config))
+    if config.collapse_whitespace and keeps_tokens(config):
+        steps.append(_SEPARATING)
+    elif config.collapse_whitespace:
+        steps.append(_replacing("collapse_whitespace", _WHITESPACE, _collapse, lambda text: " ".join(text.split())))
+    else:
+        steps.append(_replacing("collapse_whitespace", _LINE_ENDS, lambda _: " "))
+    return Normaliser(tuple(steps), _stable(config))
 
 
 def _stable(config: TextConfig) -> re.Pattern[str]:
@@ -137,111 +141,108 @@ def _stable(config: TextConfig) -> re.Pattern[str]:
     return re.compile(f"[{_STABLE}{signs}]*+")
 
 
-def _fold_step() -> Step:
-    return _translating("fold_fullwidth", _FOLD_FULLWIDTH, lambda text: _FULLWIDTH.search(text) is None)
+Replacement = Callable[[re.Match[str]], str]
 
 
-def _translating(name: str, table: Mapping[int, int | None], leaves: Callable[[str], bool]) -> Step:
-    def translate(text: str) -> str:
-        return text if leaves(text) else text.translate(table)
-
-    return Step(name, translate, partial(_iter_translated, table), leaves)
-
-
-def _control_step() -> Step:
-    invisible = _invisible()
-
-    def leaves(text: str) -> bool:
-        # Several times faster than the search: a printable text has no invisible character and no space but U+0020.
-        return text.isprintable() or "".join(text.split()).isprintable() or invisible.search(text) is None
-
-    return _translating("remove_control", _invisible_characters(), leaves)
-
-
-def _white_space_step() -> Step:
-    # A sentence may begin or end at any space, so any space may have to go.
+def _replacing(
+    name: str, pattern: re.Pattern[str], new: Replacement, apply: Callable[[str], str] | None = None
+) -> Step:
+    """Return the step that replaces each match of a pattern; `apply` does the same in less time."""
     return Step(
-        "collapse_whitespace",
-        lambda text: " ".join(text.split()),
-        _iter_collapsed,
-        lambda text: " " not in text and text.isprintable(),
+        name,
+        apply or partial(pattern.sub, new),
+        lambda text: _iter_replaced(pattern, new, text),
+        lambda text: pattern.search(text) is None,
     )
 
 
-def _line_end_step() -> Step:
-    return Step(
-        "collapse_whitespace",
-        lambda text: _LINE_ENDS.sub(" ", text),
-        _iter_line_ends,
-        lambda text: "\n" not in text and "\r" not in text,
-    )
+def _iter_replaced(pattern: re.Pattern[str], new: Replacement, text: str) -> Iterator[Edit]:
+    for match in pattern.finditer(text):
+        replaced = new(match)
+        if replaced != match[0]:
+            yield Edit(match.start(), match.end(), len(replaced))
 
 
-def _iter_translated(table: Mapping[int, int | None], text: str) -> Iterator[Edit]:
-    for index, code in enumerate(map(ord, text)):
-        if code in table:
-            yield Edit(index, index + 1, 0 if table[code] is None else 1)
+def _fold(letter: re.Match[str]) -> str:
+    return chr(ord(letter[0]) - _FULLWIDTH_OFFSET)
 
 
-def _iter_collapsed(text: str) -> Iterator[Edit]:
-    for run in _WHITESPACE.finditer(text):
-        is_at_an_end = run.start() == 0 or run.end() == len(text)
-        yield Edit(run.start(), run.end(), 0 if is_at_an_end else 1)
+def _is_inside(run: re.Match[str]) -> bool:
+    return run.start() > 0 and run.end() < len(run.string)
 
 
-def _iter_line_ends(text: str) -> Iterator[Edit]:
-    for run in _LINE_ENDS.finditer(text):
-        yield Edit(run.start(), run.end(), 1)
+def _collapse(run: re.Match[str]) -> str:
+    return " " if _is_inside(run) else ""
 
 
-_RANGE = 256
+def _separate(run: re.Match[str]) -> str:
+    return run[0] if _is_inside(run) and not run[0].strip(_NO_BREAK) else _collapse(run)
+
+
+_SEPARATING = _replacing("collapse_whitespace", _WHITESPACE, _separate)
+
+
+def split_segmented(line: str, config: TextConfig | None = None) -> list[str]:
+    r"""Return the tokens of a line that its user has segmented, as the segmenter whitespace divides it in training.
+
+    White space separates them, except no-break spaces; without `text.collapse_whitespace`, only U+0020 does.
+
+    >>> split_segmented("New\u00a0York\t很\u3000大")
+    ['New\xa0York', '很', '大']
+    """
+    separated = _SEPARATING.apply(line) if config is None or config.collapse_whitespace else line
+    return [token for token in separated.split(" ") if token]
+
+
+def _token(config: TextConfig) -> re.Pattern[str]:
+    return _TOKEN if config.collapse_whitespace else _NOT_SPACE
+
+
 # The time of normalisation grows with the square of a run of combining marks. In the stream-safe text format (Unicode
-# Standard Annex #15, section 13), a run has at most 30 marks; U+034F, which composes with nothing, divides longer runs.
+# Standard Annex #15, section 13), a run has at most 30; no language needs more, so the rest is removed.
 _MOST_MARKS = 30
-_DIVIDER = "\u034f"
 _DECOMPOSED = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD", "NFKD": "NFKD"}
 
 
-def unicode_form_step(form: str) -> Step:
-    """Return the step that normalises a text to NFC, NFD, NFKC or NFKD."""
+def unicode_form_step(form: str, token: re.Pattern[str] | None = None) -> Step:
+    """Return the step that normalises a text to NFC, NFD, NFKC or NFKD.
+
+    Given the pattern of a token, a space that the form would put into one (as NFKC does) is a no-break space.
+    """
 
     def leaves(text: str) -> bool:
         # Every substring of a normalised text is normalised too (Unicode Standard Annex #15, "Stability").
         return not _may_have_long_run(text) and is_normalized(form, text)  # type: ignore[arg-type]
 
-    return Step("unicode_form", partial(to_form, form), partial(iter_form_edits, form), leaves)
+    def apply_to_tokens(text: str) -> str:
+        assert token is not None
+        return token.sub(lambda match: to_form(form, match[0]).replace(" ", _NO_BREAK[0]), text)
+
+    apply = apply_to_tokens if token else partial(to_form, form)
+    return Step("unicode_form", apply, partial(iter_form_edits, form), leaves)
 
 
 def to_form(form: str, text: str) -> str:
-    """Return a text in NFC, NFD, NFKC or NFKD, with U+034F after every 30 combining marks in longer sequences."""
+    """Return a text in NFC, NFD, NFKC or NFKD, with at most 30 combining marks in a row."""
     # Decomposition can make a run longer.
-    return _divide_runs(normalize(form, _divide_runs(text)))  # type: ignore[arg-type]
+    return _shorten_runs(normalize(form, _shorten_runs(text)))  # type: ignore[arg-type]
 
 
-def _divide_runs(text: str) -> str:
-    return _long_run().sub(_divide, text) if _may_have_long_run(text) else text
+def _shorten_runs(text: str) -> str:
+    if not _may_have_long_run(text):
+        return text
+    runs = groupby(text, _is_mark)
+    return "".join(character for is_mark, run in runs for character in islice(run, _MOST_MARKS if is_mark else None))
 
 
 def _may_have_long_run(text: str) -> bool:
     """Return whether a run of more than 30 marks is possible; it would cover one of every 31 positions."""
-    return not _marks().isdisjoint(text[_MOST_MARKS :: _MOST_MARKS + 1])
+    return any(map(_is_mark, text[_MOST_MARKS :: _MOST_MARKS + 1]))
 
 
-def _divide(run: re.Match[str]) -> str:
-    return _DIVIDER.join(run[0][start : start + _MOST_MARKS] for start in range(0, len(run[0]), _MOST_MARKS))
-
-
-@cache
-def _long_run() -> re.Pattern[str]:
-    return re.compile(f"[{re.escape(''.join(sorted(_marks())))}]{{{_MOST_MARKS + 1},}}")
-
-
-@cache
-def _marks() -> frozenset[str]:
-    """Return every character whose decomposition starts with a combining mark that may be reordered."""
-    # Planes 2 to 13 have none.
-    characters = map(chr, chain(range(0x300, 0x20000), range(0xE0000, 0xE1000)))
-    return frozenset(character for character in characters if combining(normalize("NFD", character)[0]))
+@lru_cache(2**12)
+def _is_mark(character: str) -> bool:
+    return combining(normalize("NFD", character)[0]) != 0
 
 
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
@@ -255,17 +256,9 @@ def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
             yield Edit(start, end, len(new))
 
 
-@cache
+@lru_cache(2**12)
 def _may_join(decomposed: str, character: str) -> bool:
     """Return whether a Unicode form may combine a character with those before it, or reorder them."""
     first = normalize(decomposed, character)[0]  # type: ignore[arg-type]
-    return combining(first) != 0 or first in _later_characters()
-
-
-@cache
-def _later_characters() -> frozenset[str]:
-    """Return every character that comes after the first in a canonical decomposition: accents, vowels and finals."""
-    ranges = ("".join(map(chr, range(code, code + _RANGE))) for code in range(0, 0x110000, _RANGE))
-    # Most ranges hold no decomposable character; testing a range at a time takes milliseconds.
-    characters = (character for text in ranges if normalize("NFD", text) != text for character in text)
-    return frozenset(later for character in characters for later in normalize("NFD", character)[1:])
+    # Accents and vowel signs are marks; the vowels and finals of Hangul are letters.
+    return category(first).startswith("M") or "\u1160" <= first <= "\u11ff"

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.alignment import TokenisedLine, find_tokens
-from elmo_zh.text.normalise import Normaliser, OnChange, build_normaliser
+from elmo_zh.text.entries import Entries
+from elmo_zh.text.normalise import Normaliser, OnChange, build_normaliser, keeps_tokens
 from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.segmenters.user_dictionary import read_user_dictionary
+from elmo_zh.text.sentences import split_between_tokens, split_sentences
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class TextPreparation:
     normalise: Normaliser
     segment: Segmenter
     split_at_sentence_ends: bool
+    keeps_tokens: bool = False  # Lines come segmented, so that sentences end only between two tokens
 
     @classmethod
     def build(
@@ -41,7 +45,15 @@ class TextPreparation:
         segment = whole = build_segmenter(config, user_dictionary)
         if split is not None and config.split_unknown:
             segment = lambda sentence: split(whole(sentence))  # noqa: E731
-        return cls(build_normaliser(config), segment, config.split_sentences)
+        return cls(build_normaliser(config), segment, config.split_sentences, keeps_tokens(config))
+
+    def report_dictionary(self, path: Path, reporter: Reporter) -> None:
+        """Warn of the entries of a user dictionary, with which this was built, that have no effect."""
+        entries = Entries(path, self.normalise)
+        words = read_user_dictionary(path, entries)
+        # jieba removes a word whose count is 0.
+        entries.require_whole({entry.word: entry.line for entry in words if entry.frequency != 0}, self.segment)
+        entries.report(reporter)
 
     def tokens(self, sentence: str) -> list[str]:
         """Return the tokens of one raw sentence, without looking for sentence ends in it."""
@@ -91,8 +103,8 @@ class TextPreparation:
 
     def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
         """Return the normalised sentence texts of a raw line, including those without tokens."""
-        sentences = split_sentences(line) if self.split_at_sentence_ends else (line,)
-        return self.normalise.sentence_texts(line, sentences, on_change)
+        split = split_between_tokens if self.keeps_tokens else split_sentences
+        return self.normalise.sentence_texts(line, split(line) if self.split_at_sentence_ends else (line,), on_change)
 
 
 def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:

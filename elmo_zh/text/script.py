@@ -8,6 +8,7 @@ from typing import Any
 
 from elmo_zh.errors import ConfigError
 from elmo_zh.invocation import install_line
+from elmo_zh.language import _
 from elmo_zh.text.alignment import Edit, Step
 
 _CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}
@@ -80,7 +81,11 @@ def describe_script(script: str) -> dict[str, str]:
 
 
 def _missing(script: str) -> ConfigError:
-    return ConfigError(f"text.script = {script} needs the package opencc. Install it with: {install_line('opencc')}")
+    return ConfigError(
+        _("text.script = {script} needs the package opencc. Install it with: {value}").format(
+            script=script, value=install_line("opencc")
+        )
+    )
 
 
 def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:

@@ -18,6 +18,9 @@ _SENTENCE = re.compile(
     rf"{_NO_SIGN}(?:[!?](?=[A-Za-z0-9=&/%_#]){_NO_SIGN})*{_SIGN}(?:{_SIGN}|{_CLOSING})*|.+", re.DOTALL
 )
 
+# White space that separates tokens.
+_SPACE = re.compile(r"[^\S\u00a0\u2007\u202f]")
+_TO_LAST_SPACE = re.compile(rf".*{_SPACE.pattern}", re.DOTALL)
 
 # Indexes and tasks, where vectors need not come from whole sentences, cut longer ones.
 LONGEST_SENTENCE = 2000
@@ -37,17 +40,35 @@ def split_sentences(paragraph: str) -> list[str]:
     return _SENTENCE.findall(paragraph)
 
 
+def split_between_tokens(paragraph: str) -> list[str]:
+    """Return the sentence texts of a paragraph that its user has segmented: they end only at white space.
+
+    >>> split_between_tokens("看 《你好！李焕英》 吧 。 好")
+    ['看 《你好！李焕英》 吧 。', ' 好']
+    """
+    sentences, begun = [], ""
+    for sentence in split_sentences(paragraph):
+        if begun and not (_SPACE.match(sentence) or _SPACE.match(begun[-1])):
+            begun += sentence
+        else:
+            sentences.append(begun)
+            begun = sentence
+    return [*sentences[1:], begun] if begun else []
+
+
 def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
     """Cut a text into pieces of at most `longest` characters, preferably after a sentence or a space."""
-    found, start = [], 0
+    cut, start = [], 0
+    split = split_between_tokens if segmented else split_sentences
     while len(text) - start > longest:
         within = text[start : start + longest]
         # Even if the last sentence seems complete, more closing characters may follow it.
-        *sentences, last = [within] if segmented else split_sentences(within)
-        size = longest - len(last) if sentences else within.rfind(" ") + 1 or longest
-        found.append(within[:size])
+        *sentences, last = split(within)
+        to_space = _TO_LAST_SPACE.match(within)
+        size = longest - len(last) if sentences else to_space.end() if to_space else longest
+        cut.append(within[:size])
         start += size
-    return [*found, text[start:]]
+    return [*cut, text[start:]]
 
 
 def iter_pieces(
@@ -55,10 +76,11 @@ def iter_pieces(
 ) -> Iterator[tuple[int, str, bool]]:
     """Yield the start and text of each piece, and whether it continues a sentence.
 
-    Without `split`, the whole text is one sentence.
+    Without `split`, the whole text is one sentence. Tokens of `segmented` text stay whole if they are not longer.
     """
     start = 0
-    for sentence in split_sentences(text) if split else [text]:
+    split_text = split_between_tokens if segmented else split_sentences
+    for sentence in split_text(text) if split else [text]:
         for number, piece in enumerate(pieces(sentence, longest or len(sentence), segmented=segmented)):
             yield start, piece, number > 0
             start += len(piece)

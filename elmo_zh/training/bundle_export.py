@@ -120,8 +120,8 @@ def _warmed_up(weights: ModelWeights, run: RunDir, config: Config, reporter: Rep
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
     """Return the word2vec vectors of the run, or of the model that it started from, or None if neither has any."""
-    if run.word2vec.is_file():
-        return build_table(load_run_vectors(run, vocabulary), len(vocabulary))
+    if run.word2vec.is_file() and len((vectors := load_run_vectors(run, vocabulary)).rows):
+        return build_table(vectors, len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
 
 

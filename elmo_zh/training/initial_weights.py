@@ -36,16 +36,17 @@ from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, read_outputs
 from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
-from elmo_zh.word2vec.vectors import WordVectors
+from elmo_zh.word2vec.vectors import WordVectors, has_spread
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
     """Initialise all weights at random from the seed, then copy word vectors to the rows of their words.
 
     The vectors go into the token table or, in character mode, into the softmax; `fill_rows` draws the other rows.
+    Vectors that are all alike are left out, since no training gets out of a table of equal rows.
     """
     generator = model.initialise(seed)
-    if vectors is not None and len(vectors.rows):
+    if vectors is not None and has_spread(vectors.vectors):
         table = model.bilm.token_table.weight if model.bilm.shape.characters is None else model.softmax.weight
         fill_rows(table, torch.from_numpy(vectors.rows), torch.from_numpy(vectors.vectors), generator)
     if bias is not None:

@@ -154,7 +154,7 @@ def _build_trainer(
     if not start and context.group.is_rank_0:
         if config.word2vec.enabled:
             vectors = load_word_vectors(context.run.word2vec, vocabulary, config.model.projection_dim)
-            if config.train.vector_scale:
+            if config.train.vector_scale and len(vectors.rows):
                 vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
         if config.train.softmax_bias == "unigram":
             bias = unigram_bias(load_counts(context.run.vocab_counts, vocabulary))

@@ -10,6 +10,7 @@ from typing import Any
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.run.files import file_stamp
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Reporter, counted
@@ -37,9 +38,10 @@ class VocabularyCounts:
         return known / max(1, known + self.counts[UNKNOWN_ID])
 
     @property
-    def num_absent(self) -> int:
-        """Number of words in the vocabulary that do not occur in the training text."""
-        return list(self.counts[len(SPECIALS) :]).count(0)
+    def absent(self) -> set[str]:
+        """The words in the vocabulary that do not occur in the training text."""
+        counted = zip(self.vocabulary.tokens, self.counts, strict=True)
+        return {token for token, count in counted if not count}.difference(SPECIALS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class VocabularyJob:
     output: Path
     counts: Path
     character_counts: Path
-    given: Sequence[str] = ()  # words that always get a row
+    given: Collection[str] = ()  # words that always get a row
     source: Path | None = None  # the file that contains them
     split_unknown: bool = False
 
@@ -89,7 +91,7 @@ def select_vocabulary(
         added = nsmallest(max(0, config.size - len(SPECIALS) - len(scan.given)), words)
     else:
         added = list(words)
-    for _ in words:
+    for _word in words:
         pass  # finish the scan: nsmallest reads no words if it has to return none
     counts = {word: -negated for negated, word in added} | scan.given
     spelling = _count_others(counted, counts, split_unknown=split_unknown)
@@ -155,19 +157,25 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
     """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
     if len(selected.vocabulary) == len(SPECIALS):
         raise RunError(
-            f"No word in {text} reaches vocab.min_count = {config.min_count}, so the vocabulary would be empty."
-            " Give more text, or lower the limit: --set vocab.min_count=1"
+            _(
+                "No word in {text} reaches vocab.min_count = {min_count}, so the vocabulary would be empty. Give more"
+                " text, or lower the limit: --set vocab.min_count=1"
+            ).format(text=text, min_count=config.min_count)
         )
     if source is None and len(selected.vocabulary) == len(SPECIALS) + 1:
         word = selected.vocabulary.tokens[-1]
         raise RunError(
-            f"The vocabulary of {text} would contain only one word ({word}), but training needs several words."
-            " Give more text, lower vocab.min_count, or check how the text is segmented."
+            _(
+                "The vocabulary of {text} would contain only one word ({word}), but training needs several words."
+                " Give more text, lower vocab.min_count, or check how the text is segmented."
+            ).format(text=text, word=word)
         )
     if not selected.coverage:
         raise RunError(
-            f"No word in {source} occurs in {text}. Check that the file has one word per line, and uses the language,"
-            " script and segmentation of the text."
+            _(
+                "No word in {source} occurs in {text}. Check that the file has one word per line, and uses the"
+                " language, script and segmentation of the text."
+            ).format(source=source, text=text)
         )
 
 
@@ -177,16 +185,27 @@ def report_given_words(
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     rows = len(selected.vocabulary)
     num_added = rows - len(SPECIALS) - num_given
-    added = "no other words are added" if config.words else f"the text adds {counted(num_added, 'other word')}"
+    others = counted(num_added, "{number} other word", "{number} other words")
     reporter.note(
-        f"vocab: {source} contains {counted(num_given, 'word')} ({selected.num_absent:,} not found in the text);"
-        f" {added}."
+        _("vocab: {source} contains {num_given} ({num_absent} not found in the text); {added}.").format(
+            source=source,
+            num_given=counted(num_given, "{number} word", "{number} words"),
+            num_absent=f"{len(selected.absent):,}",
+            added=_("no other words are added")
+            if config.words
+            else _("the text adds {num_added}").format(num_added=others),
+        )
     )
-    if rows == len(SPECIALS) + 1:
-        reporter.warn(f"{source} contains only one word, so the model will have little to predict.")
     if config.init and selected.num_left_out and not num_added:
         reporter.warn(
-            f"The {rows} rows from {source} use up vocab.size = {config.size}, so"
-            f" {selected.num_left_out:,} words in the text get no row. To add rows for those words:"
-            f" --set vocab.size={rows + selected.num_left_out}"
+            _(
+                "The {rows} rows from {source} use up vocab.size = {size}, so {num_left_out} words in the text get no"
+                " row. To add rows for those words: --set vocab.size={value}"
+            ).format(
+                rows=rows,
+                source=source,
+                size=config.size,
+                num_left_out=f"{selected.num_left_out:,}",
+                value=rows + selected.num_left_out,
+            )
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.tables import TSV_ESCAPES
 from elmo_zh.vocabulary.vocabulary import is_count
@@ -66,11 +67,19 @@ def load_spelling_model(path: Path) -> SpellingModel:
     """Read a spelling model from character_counts.tsv; raise BundleError if the file is damaged."""
     counts: dict[str, int] = {}
     for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
-        symbol, _, count = line.partition("\t")
+        symbol, _tab, count = line.partition("\t")
         symbol = _UNESCAPES.get(symbol, symbol)
         if not is_count(count) or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError(f"{path}: line {number} ({line!r:.60}) should be a character, a tab and a count.")
+            raise BundleError(
+                _("{path}: line {number} ({line}) should be a character, a tab and a count.").format(
+                    path=path, number=number, line=f"{line!r:.60}"
+                )
+            )
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
-        raise BundleError(f"{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or regenerate the file.")
+        raise BundleError(
+            _("{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or regenerate the file.").format(
+                path=path, END_OF_WORD=END_OF_WORD
+            )
+        )
     return SpellingModel(counts)

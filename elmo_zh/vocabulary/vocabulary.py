@@ -3,13 +3,16 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command, program
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
+from elmo_zh.text.entries import Entries
 from elmo_zh.text.han import HAN
 
 BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
@@ -81,23 +84,50 @@ def load_vocabulary(path: Path) -> Vocabulary:
     tokens = list(iter_lines(path, drop_mark=False))
     if tuple(tokens[:3]) != SPECIALS:
         raise RunError(
-            f"{path}: the first three lines are {[token[:20] for token in tokens[:3]]}; expected {list(SPECIALS)}."
-            " Without those lines, unknown words cannot be distinguished from padding. Make the file with:"
-            f" {program()} vocab"
+            _(
+                "{path}: the first three lines are {value}; expected {SPECIALS}. Without those lines, unknown words"
+                " cannot be distinguished from padding. Make the file with: {program} vocab"
+            ).format(path=path, value=[token[:20] for token in tokens[:3]], SPECIALS=list(SPECIALS), program=program())
         )
     if len(set(tokens)) != len(tokens) or "" in tokens:
         token, count = Counter(tokens).most_common(1)[0]
-        problem = f"the token {token!r} occurs {count} times" if count > 1 else "a line is empty"
-        raise RunError(f"{path}: {problem}, so rows and words would not match. Make the file with: {program()} vocab")
+        repeated = _("the token {token} occurs {count} times").format(token=repr(token), count=count)
+        raise RunError(
+            _("{path}: {problem}, so rows and words would not match. Make the file with: {program} vocab").format(
+                path=path, problem=repeated if count > 1 else _("a line is empty"), program=program()
+            )
+        )
     return Vocabulary(tokens)
 
 
-def load_words(path: Path) -> list[str]:
-    """Read a list of words, one per line, ignoring duplicates, special tokens and empty lines."""
-    words = dict.fromkeys(line for line in iter_lines(path) if line and line not in SPECIALS)
-    if not words:
-        raise RunError(f"{path} contains no words. Give a file with one word per line.")
-    return list(words)
+def load_words(path: Path, entries: Entries | None = None) -> dict[str, int]:
+    """Read a list of words, one per line, and return the first line of each, without special tokens and empty lines.
+
+    Entries prepare the words as the text is, and count those that cannot occur in it.
+    """
+    lines = [(line, number) for number, line in enumerate(iter_lines(path), 1) if line.strip() and line not in SPECIALS]
+    if entries is not None:
+        prepared = ((entries.prepare(line, number), number) for line, number in lines)
+        lines = [(word, number) for word, number in prepared if word]
+    if not lines:
+        raise RunError(_("{path} contains no words. Give a file with one word per line.").format(path=path))
+    words: dict[str, int] = {}
+    for word, number in lines:
+        words.setdefault(word, number)
+    return words
+
+
+def prepare_vocabulary(vocabulary: Vocabulary, entries: Entries) -> Vocabulary:
+    """Return the vocabulary of another program with its words prepared as the text is; rows stay where they are."""
+    tokens, known = list(vocabulary.tokens), set(vocabulary.tokens)
+    for row, word in islice(enumerate(vocabulary.tokens), len(SPECIALS), None):
+        prepared = entries.prepare(word, row + 1) or word
+        if prepared in known and prepared != word:
+            entries.leave_out(row + 1, word, _("becomes {word}, which is another entry").format(word=prepared))
+        else:
+            tokens[row] = prepared
+            known.add(prepared)
+    return Vocabulary(tokens)
 
 
 def is_word(token: str) -> bool:
@@ -123,20 +153,15 @@ def is_count(text: str) -> bool:
 
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """Read vocab.counts; raise RunError unless its lines match the vocabulary and its counts descend."""
-    counts: list[int] = []
-    remedy = f"Make {path.name} and vocab.data again with: {command('vocab', '--run', path.parent, '--force')}"
-    for row, line in enumerate(iter_lines(path, drop_mark=False)):
-        token, _, number = line.rpartition("\t")
-        if row >= len(vocabulary) or token != vocabulary.tokens[row] or not is_count(number):
-            raise RunError(f"{path}: line {row + 1} ({line!r:.60}) does not match the vocabulary. {remedy}")
-        counts.append(int(number))
-        if row > len(SPECIALS) and counts[row] > counts[row - 1]:
-            raise RunError(
-                f"{path}: line {row + 1}: counts are not in descending order, which negative sampling requires."
-                f" {remedy}"
+    rows = [line.rpartition("\t") for line in iter_lines(path, drop_mark=False)]
+    counts = [int(number) if is_count(number) else -1 for _token, _tab, number in rows]
+    is_sorted = all(before >= after for before, after in pairwise(counts[len(SPECIALS) :]))
+    if not is_sorted or -1 in counts or tuple(token for token, _tab, _number in rows) != vocabulary.tokens:
+        raise RunError(
+            _("{path} does not match the vocabulary. Make {name} and vocab.data again with: {value}").format(
+                path=path, name=path.name, value=command("vocab", "--run", path.parent, "--force")
             )
-    if len(counts) != len(vocabulary):
-        raise RunError(f"{path} has {len(counts)} lines, but the vocabulary has {len(vocabulary)} rows. {remedy}")
+        )
     return counts
 
 

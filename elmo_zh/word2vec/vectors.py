@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
+from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
@@ -48,36 +51,26 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
 
 
 def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
-    """Read the vectors of the words in the vocabulary from a file in word2vec's text format.
-
-    Raises:
-        RunError: If a line does not have `dimension` values, or a value is not finite.
-    """
-    rows_by_word = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
-    found: dict[int, NDArray[np.float32]] = {}
-    for number, line in enumerate(iter_lines(path), start=1):
-        word, *numbers = line.rstrip(" ").split(" ")
-        if number == 1 and len(numbers) == 1 and word.isdecimal() and (dimension != 1 or numbers == ["1"]):
-            continue  # the header: number of words and dimension
-        if len(numbers) != dimension:
-            raise RunError(
-                f"{path}: line {number} has {len(numbers)} numbers; expected {dimension} (model.projection_dim)."
-                " Give vectors of that length, or change model.projection_dim."
-            )
-        row = rows_by_word.get(word)
-        if row is not None and row not in found:
-            found[row] = _parse_vector(numbers, path, number)
-    rows = np.array(sorted(found), np.int64)
-    vectors = np.array([found[row] for row in rows], np.float32).reshape(len(rows), dimension)
-    return WordVectors(rows=rows, vectors=vectors)
-
-
-def _parse_vector(numbers: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
-    try:
-        with np.errstate(over="ignore"):
+    """Read the vectors that `save_word_vectors` wrote; raise RunError for a line that it would not have written."""
+    rows = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
+    vectors: dict[int, NDArray[np.float32]] = {}
+    for number, line in islice(enumerate(iter_lines(path, drop_mark=False), start=1), 1, None):
+        word, *numbers = line.split(" ")
+        try:
             vector = np.array(numbers, np.float32)
-    except ValueError:
-        vector = np.full(1, np.nan, np.float32)
-    if not np.isfinite(vector).all():
-        raise RunError(f"{path}: line {line} contains a value that is not a finite number. Correct or remove the line.")
-    return vector
+        except ValueError:
+            vector = np.zeros(0, np.float32)
+        if word not in rows or len(vector) != dimension or not np.isfinite(vector).all():
+            raise RunError(
+                _("{path}: line {number} is damaged. Recreate the file with: {value}").format(
+                    path=path, number=number, value=command("word2vec", "--run", path.parent, "--force")
+                )
+            )
+        vectors[rows[word]] = vector
+    found = np.array(sorted(vectors), np.int64)
+    return WordVectors(rows=found, vectors=np.array([vectors[row] for row in found]).reshape(len(found), dimension))
+
+
+def has_spread(vectors: NDArray[np.float32]) -> bool:
+    """Return whether vectors differ; from one vector, or many alike, a table would start with equal rows."""
+    return len(vectors) > 1 and bool(np.ptp(vectors, axis=0).any())

@@ -80,8 +80,8 @@ def test_nothing_readable_is_an_error() -> None:
     folder.mkdir()
     (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
     told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
-    assert told.startswith("c/a.json: no text found (0 lines, none kept; skipped (cannot tell which column holds the ")
-    assert " column holds the text): 1). Use files" in told
+    assert told.startswith("c/a.json: no text found (0 lines, none kept; cannot tell which column holds the ")
+    assert " column holds the text: 1). Use files" in told
     told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
     assert told == "c/a.json: cannot tell which column holds the text (name). Choose one or more: --field NAME"
     assert not Path("run/segmented").exists()
@@ -107,8 +107,9 @@ def test_dirty_text_with_the_defaults() -> None:
     told = clean().stderr.splitlines()
     garbled = build_normaliser(TextConfig())(GARBLED).replace(" ", "")
     assert cleaned() == ["山水。", "軟體A1。", garbled, "noChineseatall", "长" * 53]
-    assert "text.remove_markup changed 1 line and removed 17 characters." in told
-    assert any(line.startswith("Warning: 1 line may have been decoded with the wrong encoding. ") for line in told)
+    assert any(
+        line.startswith("Warning: 1 line may have been decoded with the wrong encoding, such as: ") for line in told
+    )
     found = record()
     assert not {"remove_markup", "script", "min_han_share"} & set(found["settings"])
     assert found["changed"]["remove_markup"]["examples"] == [["<p>山<b>水</b>。&nbsp;</p>", " 山水。\\xa0 "]]

@@ -36,9 +36,11 @@ from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.embed.reduction import load_mix_weights
 from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.tasks.probe import read_senses
+from elmo_zh.text.entries import Entries
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
+from elmo_zh.word2vec.given_vectors import read_given_vectors
 from elmo_zh.word2vec.vectors import load_word_vectors
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -252,7 +254,7 @@ def _marked_words() -> list[bytes]:
 
 
 def _load_dictionary(path: Path) -> None:
-    load_user_dictionary(path, lambda word, count, tag: None)
+    load_user_dictionary(path, TextConfig(), lambda word, count, tag: None)
 
 
 def _of_folder(make: Callable[[Path], Folder]) -> Target:
@@ -309,6 +311,10 @@ TARGETS: dict[str, Target] = {
     "word2vec": Target(
         lambda: ["2 3\n我们 1 2 3\n好 0.5 -1e-3 7\n".encode()],
         _read_file("word2vec.txt", lambda path: load_word_vectors(path, WORDS, 3)),
+    ),
+    "given-vectors": Target(
+        lambda: ["2 3\n我们 1 2 3\n好 0.5 -1e-3 7\n".encode(), b"\x80\x04\x95", gzip.compress("好 1 2 3\n".encode())],
+        _read_file("given.vec", lambda path: read_given_vectors(Entries(path, str.strip), WORDS, 3)),
     ),
     "user-dictionary": Target(
         lambda: ["云计算 5 n\n好 的\n".encode()], _read_file("user_dictionary.txt", _load_dictionary)

@@ -11,7 +11,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning.clean import LineCleaner
 from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.segmenting.shard_task import STEPS, CorpusPreparation
-from elmo_zh.text.sentences import split_sentences
+from elmo_zh.text.sentences import split_between_tokens, split_sentences
 
 PIECES = ["今天", "很好。", "！", " ", "\u3000", "\u200b", "\u202e", "\x00", "Ａ１", "e\u0301", "ﬁ", "abc", "<b>"]
 PIECES += ["</b>", "<p>", "&nbsp;", "&lt;", "[[甲|乙]]", "{{模板}}", "臺灣", "\xe4\xb8\xad", "\n", "'''", "软件"]
@@ -59,7 +59,8 @@ def test_what_is_kept_is_prepared_as_embedding_does(number: int, line: str) -> N
     found = preparation(number).sentences(line, counts)
     cleaned = LineCleaner.build(CONFIGS[number]).clean(line, LineCounts())
     plain = preparation(number).preparation
-    raw = [] if cleaned is None else list(split_sentences(cleaned)) if plain.split_at_sentence_ends else [cleaned]
+    split = split_between_tokens if plain.keeps_tokens else split_sentences
+    raw = [] if cleaned is None else split(cleaned) if plain.split_at_sentence_ends else [cleaned]
     assert found == [tokens for sentence in raw if (tokens := plain.tokens(sentence))]
     # Nothing is lost in segmenting but spaces.
     normalised = [plain.normalise(sentence) for sentence in raw]

@@ -133,7 +133,7 @@ def test_forms_of_clusters_make_the_form_of_the_whole(form: Any, text: str) -> N
         ({"unicode_form": "NFC"}, "하\u11ab국", "한국", [(0, 2), (2, 3)]),
         ({"unicode_form": "NFD"}, "한그", "\u1112\u1161\u11ab\u1100\u1173", [(0, 1)] * 3 + [(1, 2)] * 2),
         # An Indic vowel of two parts.
-        ({"unicode_form": "NFC"}, "\u0995\u09c7\u09be", "\u0995\u09cb", [(0, 1), (1, 3)]),
+        ({"unicode_form": "NFC"}, "\u0995\u09c7\u09be", "\u0995\u09cb", [(0, 3), (0, 3)]),
         # Compatible characters.
         ({"unicode_form": "NFKC"}, "重５㎏ﬁ", "重5kgfi", [(0, 1), (1, 2), (2, 3), (2, 3), (3, 4), (3, 4)]),
         ({"unicode_form": "NFKC"}, "，…", ",...", [(0, 1), (1, 2), (1, 2), (1, 2)]),

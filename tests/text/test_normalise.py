@@ -10,7 +10,7 @@ from text.test_alignment import TEXT, normaliser
 
 from elmo_zh.choices import UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.preparation import TextPreparation
 
 # Form, folding, removal, collapsing: all or nothing in every form, and mixed.
 COMBINATIONS = [
@@ -66,7 +66,7 @@ def test_what_the_result_may_hold(text: str, config: TextConfig) -> None:
             "\uff10" <= c <= "\uff19" or "\uff21" <= c <= "\uff3a" or "\uff41" <= c <= "\uff5a" for c in result
         )
     if config.remove_control:
-        assert not any(unicodedata.category(c) in ("Cc", "Cf") and not c.isspace() for c in result)
+        assert not any(unicodedata.category(c) in ("Cc", "Cf", "Me") and not c.isspace() for c in result)
     if config.collapse_whitespace:
         assert result == " ".join(result.split())
 
@@ -125,45 +125,53 @@ def test_no_form_makes_what_was_removed_or_folded_before_it() -> None:
                     assert apply["fold_fullwidth"](changed) == apply["remove_control"](changed) == changed
 
 
+# Default_Ignorable_Code_Point of Unicode 15.1 (DerivedCoreProperties.txt), whose general categories differ.
+IGNORABLE = (
+    "\u00ad \u034f \u061c \u115f-\u1160 \u17b4-\u17b5 \u180b-\u180f \u200b-\u200f \u202a-\u202e \u2060-\u206f \u3164"
+    " \ufe00-\ufe0f \ufeff \uffa0 \ufff0-\ufff8 \U0001bca0-\U0001bca3 \U0001d173-\U0001d17a \U000e0000-\U000e0fff"
+)
+
+
 def test_no_invisible_character_of_unicode_is_left() -> None:
-    """Though they are looked for in some planes only."""
-    invisible = [
-        character
-        for character in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(character) in ("Cc", "Cf") and not character.isspace()
-    ]
-    assert len(invisible) > 100
-    assert normaliser(TextConfig(unicode_form="none", fold_fullwidth=False))("".join(invisible)) == ""
+    removed = {c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in ("Cc", "Cf", "Me")}
+    for block in IGNORABLE.split():
+        removed |= {chr(code) for code in range(ord(block[0]), ord(block[-1]) + 1)}
+    removed -= {c for c in removed if c.isspace()}
+    assert len(removed) > 4000
+    only_removing = normaliser(TextConfig(unicode_form="none", fold_fullwidth=False))
+    assert only_removing("".join(sorted(removed))) == ""
+    left = "".join(c for c in map(chr, range(0x21, sys.maxunicode + 1)) if c not in removed and not c.isspace())
+    # Reserved for characters of these kinds, or assigned since.
+    assert set(left) - set(only_removing(left)) <= {*map(chr, range(0x13430, 0x13440)), "\u0890", "\u0891"}
 
 
-# Sorted, a run of so many marks takes a minute.
-MANY = 100_000
+@pytest.mark.parametrize(
+    ("raw", "tokens"),
+    [
+        ("爱你❤️哦", ["爱", "你", "❤", "哦"]),
+        ("第1️⃣", ["第", "1"]),
+        ("👨‍👩‍👧", ["👨", "👩", "👧"]),
+        ("葛\U000e0100城", ["葛", "城"]),
+        ("好\u034f\u3164\ufe0e", ["好"]),
+    ],
+)
+def test_invisible_characters_make_no_words(raw: str, tokens: list[str]) -> None:
+    assert TextPreparation.build(TextConfig(segmenter="character")).tokens(raw) == tokens
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_long_runs_of_combining_marks_are_divided(form: str) -> None:
-    normalise = build_normaliser(TextConfig(unicode_form=form))
-    raw = "一e" + "\u0327\u0301" * MANY + "二"
+@pytest.mark.parametrize("mark", ["\u0327\u0301", "\u0301", "\u0344", "\u0f73", "\U0001d165", "\u3099"])
+def test_of_a_long_run_of_marks_thirty_are_left(form: str, mark: str) -> None:
+    """Sorted, a run of so many marks takes a minute."""
+    normalise = normaliser(TextConfig(unicode_form=form))
+    for start in range(35):
+        for count in (29, 30):
+            few = "一" * start + mark[0] * count + "二"
+            if len(unicodedata.normalize(form, few)) == len(few):
+                assert normalise(few) == unicodedata.normalize(form, few)
+    raw = "一e" + mark * 100_000 + "二"
     text, spans = normalise.with_spans(raw)
     assert text == normalise(raw) == normalise(text)
-    assert [len(run) for run in text.split("\u034f")[1:-1]] == [30] * (2 * MANY // 30 - 1)
-    assert text.count("\u0327") + text.count("\u0229") == text.count("\u0301") == MANY
-    assert spans[0].tolist() == [0, 1]
-    assert spans[-1].tolist() == [len(raw) - 1, len(raw)]
-
-
-@pytest.mark.parametrize("mark", ["\u0301", "\u0344", "\u0f73", "\U0001d165", "\u3099"])
-@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_where_a_run_is_divided(form: str, mark: str) -> None:
-    normalise = build_normaliser(TextConfig(unicode_form=form))
-    for start in range(35):
-        before = "一" * start
-        for count in (29, 30):
-            whole = before + mark * count + "二"
-            if len(unicodedata.normalize(form, whole)) == len(whole):
-                assert normalise(whole) == unicodedata.normalize(form, whole)
-        found = normalise(before + mark * 31 + "二")
-        whole = unicodedata.normalize(form, before + mark * 31 + "二")
-        assert unicodedata.normalize(form, found.replace("\u034f", "")) == whole
-        assert "\u034f" in found
-        assert normalise(found) == found
+    assert len(text) <= 33
+    assert unicodedata.is_normalized(form, text)
+    assert (spans[0].tolist(), spans[-1].tolist()) == ([0, 1], [len(raw) - 1, len(raw)])

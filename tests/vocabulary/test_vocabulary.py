@@ -113,26 +113,13 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, problem: str)
     assert message == f"{path}: {problem}, so rows and words would not match. Make the file with: elmo-zh vocab"
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n花\t5\n", ": line 4 ('花\\t5') does not match the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好 5\n", ": line 4 ('好 5') does not match the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t-3\n", ": line 3 ('<UNK>\\t-3') does not match the vocabulary."),
-        (
-            "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t6\n",
-            ": line 5: counts are not in descending order, which negative sampling requires.",
-        ),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n花\t5\n草\t2\n", ": line 6 ('草\\t2') does not match the vocabulary."),
-        ("<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n", " has 4 lines, but the vocabulary has 5 rows."),
-    ],
-)
-def test_counts_of_another_vocabulary(tmp_path: Path, content: str, problem: str) -> None:
+@pytest.mark.parametrize("rows", ["花\t5", "好 5", "好\t-3", "好\t5\n花\t6", "好\t5\n花\t5\n草\t2", "好\t5"])
+def test_counts_of_another_vocabulary(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "vocab.counts"
-    path.write_text(content, encoding="utf-8")
+    path.write_text(f"<S>\t7\n</S>\t7\n<UNK>\t3\n{rows}\n", encoding="utf-8")
     told = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
-    assert told.startswith(f"{path}{problem} Make vocab.counts and ")
-    assert told.endswith(f" and vocab.data again with: elmo-zh vocab --run {tmp_path} --force")
+    assert told.startswith(f"{path} does not match the vocabulary.")
+    assert told.endswith(f"elmo-zh vocab --run {tmp_path} --force")
 
 
 # Given words: those of a bundle or of a file
@@ -158,7 +145,7 @@ def test_given_words_have_a_row_in_any_case(
     assert list(built.counts[3:]) == counts
     assert list(built.counts[:3]) == [5, 5, 19 - sum(counts)]
     assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
-    assert built.num_absent == 2
+    assert built.absent == {"海", "草"}
     # A file with counts of zero can be read back.
     save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
     assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
@@ -167,7 +154,7 @@ def test_given_words_have_a_row_in_any_case(
 def test_a_list_of_words_as_people_write_it(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"\xef\xbb\xbf" + "好\r\n天\r\n\r\n<UNK>\r\n好\r\n全\u3000角".encode())
-    assert load_words(path) == ["好", "天", "全\u3000角"]
+    assert load_words(path) == {"好": 1, "天": 2, "全\u3000角": 6}
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
     assert message_of(RunError, lambda: load_words(path)).startswith(f"{path} contains no words. Give a file with one")
 
@@ -196,11 +183,6 @@ def test_words_that_are_given_are_not_refused(tmp_path: Path) -> None:
 
 def test_rare_words_are_not_counted_as_refused(tmp_path: Path) -> None:
     assert build(segmented(tmp_path, ["1234567 好 好"]), min_count=2).num_refused == 0
-
-
-def test_a_wrong_expression_is_named() -> None:
-    (told,) = VocabConfig(refuse="(").problems()
-    assert told.startswith("vocab.refuse = '(' is not a regular expression (")
 
 
 # Unknown words, in bounded memory

@@ -26,7 +26,7 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
     removed: set[str] = set()
     if user_dictionary is not None:
         tokenizer = _new_tokenizer(dict(tokenizer.FREQ), tokenizer.total)
-        load_user_dictionary(user_dictionary, _word_adder(tokenizer, removed))
+        load_user_dictionary(user_dictionary, config, _word_adder(tokenizer, removed))
     cut = partial(tokenizer.lcut, HMM=config.jieba_hmm)
 
     def cut_and_split(sentence: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.script import describe_script
 
@@ -73,7 +74,7 @@ def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) 
 
 
 def split_tokens(sentence: str) -> list[str]:
-    """Return the tokens of segmented text, splitting at U+0020 and nowhere else."""
+    """Return the tokens of text that this program has segmented, splitting at U+0020 and nowhere else."""
     return [token for token in sentence.split(" ") if token]
 
 
@@ -106,9 +107,10 @@ def _checked(segment: Segmenter, name: str) -> Segmenter:
         tokens = [part for token in segment(sentence) for part in split_tokens(token)]
         if "".join(tokens) != sentence.replace(" ", ""):
             raise ConfigError(
-                f"text.segmenter = {name} changes characters: it turned {sentence[:40]!r} into"
-                f" {' '.join(tokens)[:40]!r}. A segmenter may only split text. Correct this segmenter, or choose"
-                " another with --set text.segmenter=NAME"
+                _(
+                    "text.segmenter = {name} changes characters: it turned {sentence} into {tokens}. A segmenter may"
+                    " only split text. Correct this segmenter, or choose another with --set text.segmenter=NAME"
+                ).format(name=name, sentence=repr(sentence[:40]), tokens=repr(" ".join(tokens)[:40]))
             )
         return tokens
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import install_line
+from elmo_zh.language import _
 from elmo_zh.text.segmenters.long_runs import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 
@@ -41,7 +42,7 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
         raise _missing() from None
     rjieba, use_hmm = Jieba(), config.jieba_hmm
     if user_dictionary is not None:
-        load_user_dictionary(user_dictionary, _word_adder(rjieba, user_dictionary))
+        load_user_dictionary(user_dictionary, config, _word_adder(rjieba, user_dictionary))
 
     def segment(sentence: str) -> list[str]:
         if not _MAY_DIFFER.search(sentence):
@@ -64,8 +65,10 @@ def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | N
     def add_word(word: str, count: int | None, tag: str | None) -> None:
         if count == 0:
             raise CorpusError(
-                f"{path}: {word} has the count 0, which makes jieba remove the word; rjieba cannot do that."
-                " Delete that line, or use --set text.segmenter=jieba"
+                _(
+                    "{path}: {word} has the count 0, which makes jieba remove the word; rjieba cannot do that. Delete"
+                    " that line, or use --set text.segmenter=jieba"
+                ).format(path=path, word=word)
             )
         if count is not None and count > _LARGEST_COUNT:
             raise ValueError(f"the count of {word} is above {_LARGEST_COUNT}")
@@ -83,4 +86,8 @@ def describe() -> dict[str, str]:
 
 
 def _missing() -> ConfigError:
-    return ConfigError(f"text.segmenter = rjieba needs the package rjieba. Install it with: {install_line('rjieba')}")
+    return ConfigError(
+        _("text.segmenter = rjieba needs the package rjieba. Install it with: {value}").format(
+            value=install_line("rjieba")
+        )
+    )

@@ -3,39 +3,71 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
+from elmo_zh.text.entries import Entries
+from elmo_zh.text.normalise import build_normaliser
 
 AddWord = Callable[[str, int | None, str | None], object]
 
 _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
+# Two Latin words, of which jieba would take the second for a tag.
+_PHRASE = re.compile("([!-~]+ (?!eng$)[a-z]{3,})()()")
 # Texts given by mistake have commas and long lines.
 _LONGEST_WORD, _COMMAS = 20, {*",，"}
 # Beginning of the first line of a table that the command `words` has written.
 _TABLE = "word\t"
 
 
-def load_user_dictionary(path: Path, add_word: AddWord) -> None:
-    """Add a user dictionary's words with their counts and tags, or the bare words in a table made by `words`."""
+class DictionaryEntry(NamedTuple):
+    """A word of a user dictionary, with its line, and its frequency and tag in jieba if they are given."""
+
+    line: int
+    word: str
+    frequency: int | None = None
+    tag: str | None = None
+
+
+def load_user_dictionary(path: Path, config: TextConfig, add_word: AddWord) -> None:
+    """Add a user dictionary's words, prepared as the text is, with their counts and tags."""
     try:
-        entries = [*_iter_words(path)]
-        others = [word for word, _, _ in entries if len(word) > _LONGEST_WORD or _COMMAS & {*word}]
-        if 2 * len(others) > len(entries):
-            raise CorpusError(
-                f"{path} is not a user dictionary: {len(others):,} of {len(entries):,} lines contain a comma or a"
-                f" word of more than {_LONGEST_WORD} characters. Give a file with one word per line."
-            )
-        for word, count, tag in entries:
-            add_word(word, count, tag)
+        for entry in read_user_dictionary(path, Entries(path, build_normaliser(config))):
+            add_word(entry.word, entry.frequency, entry.tag)
+    except ValueError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_user_dictionary(path: Path, entries: Entries) -> list[DictionaryEntry]:
+    """Return the words of a user dictionary or of a table made by `words`; raise CorpusError for other files."""
+    try:
+        given = [*_iter_entries(path)]
     except (ValueError, OSError) as error:
+        raise _unreadable(path, error) from None
+    others = [entry for entry in given if len(entry.word) > _LONGEST_WORD or _COMMAS & {*entry.word}]
+    if 2 * len(others) > len(given):
         raise CorpusError(
-            f"{path} is not a jieba user dictionary ({error})."
-            " Write it in UTF-8, with a word on each line, optionally followed by a count and a tag, separated by"
-            " spaces."
-        ) from None
+            _(
+                "{path} is not a user dictionary: {others} of {entries} lines contain a comma or a word of more than"
+                " {LONGEST_WORD} characters. Give a file with one word per line."
+            ).format(path=path, others=f"{len(others):,}", entries=f"{len(given):,}", LONGEST_WORD=_LONGEST_WORD)
+        )
+    prepared = ((entry, entries.prepare(entry.word, entry.line)) for entry in given)
+    return [entry._replace(word=word) for entry, word in prepared if word]
 
 
-def _iter_words(path: Path) -> Iterator[tuple[str, int | None, str | None]]:
+def _unreadable(path: Path, error: Exception) -> CorpusError:
+    return CorpusError(
+        _(
+            "{path} is not a jieba user dictionary ({error}). Write it in UTF-8, with a word on each line, optionally"
+            " followed by a count and a tag, separated by spaces."
+        ).format(path=path, error=error)
+    )
+
+
+def _iter_entries(path: Path) -> Iterator[DictionaryEntry]:
     is_table = False
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -46,9 +78,9 @@ def _iter_words(path: Path) -> Iterator[tuple[str, int | None, str | None]]:
             if number == 1 and line.startswith(_TABLE):
                 is_table = True
             elif line and is_table:
-                yield line.partition("\t")[0], None, None
+                yield DictionaryEntry(number, line.partition("\t")[0])
             elif line:
-                match = _LINE.fullmatch(line)
+                match = _PHRASE.fullmatch(line) or _LINE.fullmatch(line)
                 assert match is not None  # a non-empty line has at least a word
                 word, count, tag = match.groups()
-                yield word, int(count) if count else None, tag.strip() if tag else None
+                yield DictionaryEntry(number, word, int(count) if count else None, tag.strip() if tag else None)

@@ -1,0 +1,67 @@
+"""Prepare the entries of side files as the text is prepared, and name those that have no effect on it.
+
+Side files are user dictionaries, lists of words, vectors and vocabularies of other programs. Text is normalised and
+segmented before anything is looked up in it, so an entry has to be what the text has become by then.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Reporter, counted
+
+_SHOWN_ENTRIES, _SHOWN_CHARACTERS = 5, 24
+
+
+class Entries:
+    """The entries of a file, of which those without effect are counted, and the first five named.
+
+    Attributes:
+        path: The file.
+        num_left_out: Number of entries without effect.
+    """
+
+    def __init__(self, path: Path, normalise: Callable[[str], str]) -> None:
+        self.path, self._normalise = path, normalise
+        self.num_left_out = 0
+        self._examples: list[tuple[int, str]] = []
+
+    def prepare(self, entry: str, line: int) -> str | None:
+        """Return an entry as prepared text contains it, or None if it contains it never: it has a space, or nothing."""
+        prepared = self._normalise(entry).strip()
+        if prepared and " " not in prepared:
+            return prepared
+        self.leave_out(line, entry, _("contains a space") if prepared else _("is white space or invisible"))
+        return None
+
+    def require_whole(self, words: Mapping[str, int], segment: Callable[[str], list[str]]) -> None:
+        """Name the words, given with their lines, that the segmenter divides even where they stand alone."""
+        for word, line in words.items():
+            if (tokens := segment(word)) != [word]:
+                self.leave_out(line, word, _("is divided into {tokens}").format(tokens=_shown(" ".join(tokens))))
+
+    def leave_out(self, line: int, entry: str, reason: str) -> None:
+        """Count an entry that has no effect; the reason continues a sentence about it, such as "contains a space"."""
+        self.num_left_out += 1
+        if len(self._examples) < _SHOWN_ENTRIES or line < self._examples[-1][0]:
+            self._examples.append((line, f"{_shown(entry)} {reason}"))
+            self._examples = sorted(self._examples)[:_SHOWN_ENTRIES]
+
+    def report(self, reporter: Reporter) -> None:
+        """Warn of the entries without effect, if there are any."""
+        if self.num_left_out:
+            examples = [_("line {line}: {entry}").format(line=line, entry=entry) for line, entry in self._examples]
+            if others := self.num_left_out - len(examples):
+                examples.append(_("and {others} more").format(others=f"{others:,}"))
+            number = counted(self.num_left_out, "{number} entry", "{number} entries")
+            reporter.warn(
+                _("{path}: {number} without effect. {examples}.").format(
+                    path=self.path, number=number, examples="; ".join(examples)
+                )
+            )
+
+
+def _shown(text: str) -> str:
+    """Return a text as it can be shown in a message: not too long, with escapes for what is not seen."""
+    text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return text if text.isprintable() and text.strip() else repr(text)
