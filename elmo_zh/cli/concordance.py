@@ -178,10 +178,15 @@ def concordance(
         },
         *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
         "",
-        num_shown(f"{query}: {counted(len(found), 'occurrence')}", len(shown), len(found)),
+        num_shown(num_occurrences(query, len(found)), len(shown), len(found)),
         *wrote(options.output),
         _next_step(query, files, texts, options, shown[0].number),
     )
+
+
+def num_occurrences(query: str, count: int) -> str:
+    """Return the line that says how often a query was found."""
+    return f"{query}: {counted(count, '{number} occurrence', '{number} occurrences')}"
 
 
 def num_shown(title: str, num_rows: int, total: int) -> str:

@@ -10,6 +10,7 @@ import click
 
 from elmo_zh.cli.concordance import (
     files_argument,
+    num_occurrences,
     num_shown,
     read_texts,
     reading_of_texts,
@@ -28,7 +29,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.concordance import CollocateOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _, translate
+from elmo_zh.language import _
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
@@ -88,7 +89,7 @@ def frequencies(
             read.note_longer_words(query, len(lines), common.console)
             by_part = column is not None
             rows += counts.frequencies(query, read.table, read.wanted, lines, divided, by_part=by_part)
-        _report(common, rows, options, counted(len(rows), "row" if queries else "word"))
+        _report(common, rows, options, _num_rows(len(rows)) if queries else _num_words(len(rows)))
 
 
 @click.command()
@@ -135,7 +136,7 @@ def collocates(
             if near.by == "log-dice":
                 words.sort(key=lambda word: -word.log_dice)
             rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]
-        _report(common, rows, options, f"{query}: {counted(len(found), 'occurrence')}", by="usage")
+        _report(common, rows, options, num_occurrences(query, len(found)), by="usage")
 
 
 @click.command()
@@ -202,7 +203,7 @@ def keywords(
                 )
             )
         rows = compare_words((read.folded, read.wanted), (other, lines), least=min_count)
-        _report(common, rows, options, counted(len(rows), "word"))
+        _report(common, rows, options, _num_words(len(rows)))
 
 
 @click.command()
@@ -235,7 +236,15 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
             segmented, text = common.segmented, None if common.segmented else config.text
             is_known = token_finder(texts) if segmented else word_finder(config.text, common.user_dictionary)
             rows = find_new_words(lambda reporter: iter_runs(texts, text, reporter), is_known, limits, common.console)
-        _report(common, rows, options, counted(len(rows), "candidate"))
+        _report(common, rows, options, _num_words(len(rows)))
+
+
+def _num_rows(count: int) -> str:
+    return counted(count, "{number} row", "{number} rows")
+
+
+def _num_words(count: int) -> str:
+    return counted(count, "{number} word", "{number} words")
 
 
 def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: str, *, by: str = "") -> None:
@@ -244,7 +253,7 @@ def _report(common: Common, rows: Sequence[Any], options: CountOptions, title: s
     if options.output:
         save_rows(found, options.output)
     shown = [row for _, own in groupby(found, lambda row: row.get(by)) for row in islice(own, options.top or None)]
-    cells = [[translate("all") if each == ("part", "all") else _cell(each[1]) for each in row.items()] for row in shown]
+    cells = [[_("all") if each == ("part", "all") else _cell(each[1]) for each in row.items()] for row in shown]
     # `name`, a word or a phrase, is headed like the option that gives it.
     header = ["word" if name == "name" else name.replace("_", " ") for name in shown[0]] if shown else []
     common.finish(

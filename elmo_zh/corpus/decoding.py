@@ -13,7 +13,7 @@ from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 
-UNDECODABLE = "lines with undecodable bytes"
+UNDECODABLE = N_("lines with undecodable bytes")
 # A line that is read whole takes about a hundred times its size in memory.
 _LONGEST_EXACT_LINE = 2**22
 _BYTE_ORDER_MARK = "\ufeff"

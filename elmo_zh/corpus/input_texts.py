@@ -203,7 +203,10 @@ def _described(form: tuple[str, str, str], *, is_excel: bool) -> str:
     kind, encoding, field_read = form
     named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
     if field_read:
-        named.append(field_read if kind in ("csv", "tsv") else _("field {name}").format(name=field_read))
+        name = field_read.removeprefix("column ").removesuffix(", no header")
+        message = _("column {name}") if kind in ("csv", "tsv") else _("field {name}")
+        message = _("column {name}, no header") if field_read.endswith(", no header") else message
+        named.append(message.format(name=name))
     return ", ".join(named)
 
 

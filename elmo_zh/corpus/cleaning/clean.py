@@ -9,15 +9,16 @@ from elmo_zh.corpus.cleaning.line_counts import LineCounts
 from elmo_zh.corpus.cleaning.markup import SIGNS as MARKUP_SIGNS
 from elmo_zh.corpus.cleaning.markup import without_markup
 from elmo_zh.corpus.content import import_extra
+from elmo_zh.language import N_
 from elmo_zh.text.han import han_share
 
 # Reasons why a line is dropped, as they appear in records and reports.
-EMPTY = "lines without a word"
-TOO_LONG = "lines too long"
-ONLY_MARKUP = "lines of markup only"
-LITTLE_CHINESE = "lines with too little Chinese"
+EMPTY = N_("lines without a word")
+TOO_LONG = N_("lines too long")
+ONLY_MARKUP = N_("lines of markup only")
+LITTLE_CHINESE = N_("lines with too little Chinese")
 # Why a kept line may deserve a look.
-GARBLED = "lines that look wrongly decoded"
+GARBLED = N_("lines that look wrongly decoded")
 # In order of application; normalisation follows.
 CLEANING_STEPS = ("repair_mojibake", "remove_markup")
 # The Windows-1252 characters for bytes 0x80 to 0x9F; the Latin-1 ones for 0x80 to 0xBF, without the middle dot of

@@ -12,6 +12,7 @@ from elmo_zh.corpus.layouts import find_layout
 from elmo_zh.corpus.lines import joined_lines, usual_width
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.language import N_
 
 _HEAD_CHARACTERS = 2**16
 _ARTICLE = re.compile(r"\s*<doc [^>]*>")
@@ -82,7 +83,7 @@ def _article_lines(text: DecodedText) -> Iterator[tuple[int, Record]]:
 
 
 TEXT = CorpusFormat(
-    read=read_plain, title="plain text", has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
+    read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
 )
 WIKIEXTRACTOR = CorpusFormat(
     read=read_wikiextractor, read_records=_read_article_lines, starts=lambda head: bool(_ARTICLE.match(head))

@@ -32,8 +32,8 @@ from elmo_zh.language import N_, _
 from elmo_zh.text.han import count_han
 
 # Reasons in a tally.
-SHORT_ROWS = "rows without the text column"
-WITHOUT_FIELD = "records without the text field"
+SHORT_ROWS = N_("rows without the text column")
+WITHOUT_FIELD = N_("records without the text field")
 # How many names a message shows at most.
 _NOTED_FIELDS, _LISTED_PATHS = 5, 8
 _SAMPLE_ROWS, _SAMPLE_RECORDS, _SAMPLE_TEXTS = 200, 50, 2000

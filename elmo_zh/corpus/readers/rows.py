@@ -11,13 +11,13 @@ from elmo_zh.corpus.decoding import DecodedText, without_surrogates
 from elmo_zh.corpus.readers.json_stream import iter_items
 from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import parse_json
 
 LONGEST_CELL = 2**24
 LONGEST_RECORD = 2**26
 # Reason in a tally.
-NOT_JSON = "lines that are not JSON"
+NOT_JSON = N_("lines that are not JSON")
 # Some tables have signs such as _!_ or || between columns; at least this many lines must show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES, _MOST_LINES = 10, 200

@@ -7,6 +7,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.language import N_
 
 _LONGEST_LINE = 2**20
 _TIME_CODES = "subtitles: time codes and styles"
@@ -56,7 +57,7 @@ def _starts(head: str) -> bool:
 
 FORMAT = CorpusFormat(
     read=_read,
-    title="subtitles",
+    title=N_("subtitles"),
     has_fields=False,
     suffixes=(".srt", ".vtt", ".ass", ".ssa", ".lrc"),
     starts=_starts,

@@ -14,6 +14,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
 from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.language import N_
 
 _LONGEST_LINE = 2**20
 _MARKUP = "vertical: columns and tags"
@@ -148,7 +149,7 @@ def _sample(head: str) -> list[str]:
 VERTICAL = CorpusFormat(
     read=_read_vertical,
     read_records=_read_sentences,
-    title="vertical text",
+    title=N_("vertical text"),
     has_fields=False,
     suffixes=(".vrt", ".vert"),
     starts=_starts_as_vertical,
@@ -157,7 +158,7 @@ VERTICAL = CorpusFormat(
 TAGGED = CorpusFormat(
     read=_read_tagged,
     read_records=_read_tagged_lines,
-    title="words with tags",
+    title=N_("words with tags"),
     has_fields=False,
     starts=_starts_as_tagged,
     is_in_text_files=True,

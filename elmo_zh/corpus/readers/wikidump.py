@@ -122,5 +122,5 @@ def _starts_as_dump(head: str) -> bool:
 
 
 FORMAT = CorpusFormat(
-    read=read_wikidump, title="MediaWiki dump", has_fields=False, suffixes=(".xml",), starts=_starts_as_dump
+    read=read_wikidump, title=N_("MediaWiki dump"), has_fields=False, suffixes=(".xml",), starts=_starts_as_dump
 )
