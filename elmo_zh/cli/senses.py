@@ -53,12 +53,14 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
     if options.no_substitutes and common.model:
         raise click.UsageError(_("--no-substitutes needs no model. Leave out --model or --no-substitutes."))
     require_picture(options.picture)
-    from elmo_zh.contexts.columns import require_column
+    from elmo_zh.contexts.columns import note_type, require_column
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = ContextIndex.load(index_or_own(common, index_path))
     column = require_column(index.columns, options.by, "--by") if options.by else None
+    if options.by and column is not None:
+        note_type(options.by, column, common.console)
     with common.claimed(options.output, options.picture):
         found = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
