@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from elmo_zh.bundle.layout import BundleLayout
@@ -31,7 +30,7 @@ from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, has_ids_a
 from elmo_zh.tasks.linear import save_members
 from elmo_zh.tasks.predictions import NumberPrediction
 from elmo_zh.tasks.prepared_task import Mixture, PreparedTask
-from elmo_zh.tasks.scores import confusable_labels
+from elmo_zh.tasks.scores import confusable_labels, confusion
 from elmo_zh.tasks.task_head import TaskHead
 from elmo_zh.tasks.task_model import TaskDescription, TaskLayout
 
@@ -217,7 +216,7 @@ class _Writing:
             return
         gold, predicted = confusable_labels(examples, predictions, marks_spans=bool(task.dataset.scheme))
         labels = sorted({*gold, *predicted})
-        matrix = confusion_matrix(gold, predicted, labels=labels)
+        matrix = confusion(gold, predicted, labels)
         save_picture(confusion_figure(matrix, labels, title), self._layout.confusion)
         for line in describe_numbers(labels, self._layout.confusion.name):
             task.reporter.note(line)

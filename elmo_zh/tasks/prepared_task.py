@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import f1_score
 
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
@@ -36,7 +35,7 @@ from elmo_zh.tasks.linear import (
     network_logs,
 )
 from elmo_zh.tasks.predictions import Prediction, class_predictions
-from elmo_zh.tasks.scores import main_metric, score_predictions
+from elmo_zh.tasks.scores import main_metric, score_classes, score_predictions
 from elmo_zh.tasks.task_head import TaskHead, mix_taggers
 from elmo_zh.tasks.task_model import TaskDescription, as_prediction
 from elmo_zh.tasks.train_head import Item, TrainedHead, predict_items, target_function, train_head
@@ -317,5 +316,5 @@ def linear_models(dataset: Dataset, features_of: Callable[[str], Features], seed
 def class_score(metric: str) -> Callable[[Numbers, Numbers], float]:
     """Return the function that rates predicted classes against true ones."""
     if metric == "macro_f1":
-        return lambda gold, predicted: float(f1_score(gold, predicted, average="macro", zero_division=0))
+        return lambda gold, predicted: float(score_classes(gold.tolist(), predicted.tolist())["macro_f1"])
     return lambda gold, predicted: float((gold == predicted).mean())

@@ -1,5 +1,6 @@
 """Scores of predictions, and intervals for their differences by the paired bootstrap (Efron and Tibshirani 1993)."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example, spans_of
@@ -20,16 +21,22 @@ _DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
 _CHUNK_NUMBERS = 2**22
 
 
-def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
+def confusion(gold: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
+    """Count how often each label (row) was predicted as each label (column), int64, shape (K, K)."""
+    # scikit-learn wonders about many classes, and about one.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        matrix: NDArray[np.int64] = confusion_matrix(gold, predicted, labels=labels)
+    return matrix
+
+
+def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, Any]:
     """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's F1 in `by_label`."""
     labels = sorted({*gold, *predicted})
-    columns = precision_recall_fscore_support(gold, predicted, labels=labels, zero_division=0)
-    by_label = {
-        label: {"f1": float(f1), "precision": float(precision), "recall": float(recall), "count": int(count)}
-        for label, precision, recall, f1, count in zip(labels, *columns, strict=True)
-    }
+    matrix = confusion(gold, predicted, labels)
+    counts = zip(matrix.diagonal().tolist(), matrix.sum(axis=0).tolist(), matrix.sum(axis=1).tolist(), strict=True)
+    by_label = {label: _prf(*own) for label, own in zip(labels, counts, strict=True)}
     macro_f1 = float(np.mean([scores["f1"] for scores in by_label.values()]))
-    return {"accuracy": float(accuracy_score(gold, predicted)), "macro_f1": macro_f1, "by_label": by_label}
+    return {"accuracy": _ratio(int(matrix.trace()), len(gold)), "macro_f1": macro_f1, "by_label": by_label}
 
 
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:

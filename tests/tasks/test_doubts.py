@@ -49,13 +49,13 @@ def test_files_cut_from_a_sorted_one(tmp_path: Path) -> None:
     assert read_labelled(whole, CLASSIFY).notes[1:] == ("the file is sorted by label",)
     first = written(tmp_path, "first.csv", "text,label\n" + "".join(rows[:30]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=first), CLASSIFY, Heard()))
-    assert "has only one label, '东'" in told
+    assert "have only one label, '东'" in told
     assert "shuffle it before dividing it" in told
     two = written(tmp_path, "two.csv", "text,label\n" + "".join(rows[:60]))
     rest = written(tmp_path, "rest.csv", "text,label\n" + "".join(rows[60:]))
     heard = Heard()
     load(DataFiles(data=two, test=rest), CLASSIFY, heard)
-    assert any("test labels (北)" in x for x in heard.warnings)
+    assert any("test labels never occur in training and count as wrong: 北" in x for x in heard.warnings)
     limited = load(DataFiles(data=whole, limit=20), CLASSIFY, Heard())
     assert len(limited.labels) == 3
     told = message_of(CorpusError, lambda: load(DataFiles(data=whole, limit=1), CLASSIFY, Heard()))
