@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import hstack, issparse
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
@@ -197,8 +196,8 @@ def fit_path(
         return [model] * len(strengths)
     scaled, models = model._scaled(matrix), []
     regression = LogisticRegression(warm_start=True, max_iter=_MOST_STEPS)
-    # BLAS threads wait for each other in every short product, which takes ten times as long on a busy machine.
-    with threads(1), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    # Warnings: too few steps, many classes. BLAS threads would wait for each other in every short product.
+    with threads(1), warnings.catch_warnings(action="ignore", category=UserWarning):
         for strength in strengths:
             regression.set_params(C=strength).fit(scaled, classes)
             models.append(_with_weights(model, regression))
