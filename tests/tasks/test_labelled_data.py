@@ -145,8 +145,7 @@ def test_the_forms_of_numbers_and_null_in_spans(tmp_path: Path, span: object) ->
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "李\tI-PER\n白\tI-PER\n好\tO\n")
-    note = "1 tag with no span to continue, each treated as starting a span, as in conlleval"
-    assert note in read_labelled(path, TAG).notes
+    assert any(note.startswith("1 tag with no span to continue") for note in read_labelled(path, TAG).notes)
 
 
 LABEL_STUDIO = '[{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]'
@@ -157,8 +156,13 @@ MOOD, FORM = (replace(CLASSIFY, label_column="mood"), replace(TAG, text_columns=
 SKIPPING = replace(CLASSIFY, skips_unlabelled=True)
 # How the data is read, the file, and what is told: the place, what was found, or the next step.
 PROBLEMS = [
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "row 3 (the header is row 1) has an empty label"),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n坏,2\n,\n差,\n", "row 3 (the header is row 1) and 1 other"),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "empty labels: 1, the first in row 3 (the header is row 1)"),
+    (
+        CLASSIFY,
+        "a.csv",
+        "text,label\n好,1\n坏,\n坏,2\n,\n差,\n",
+        "empty labels: 3, the first in row 3 (the header is row 1)",
+    ),
     (CLASSIFY, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
     (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column"),
@@ -166,7 +170,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "", "a.csv has no rows"),
     (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "record 1 has an empty label"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "empty labels: 1, the first in record 1"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has neither"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
@@ -187,14 +191,14 @@ PROBLEMS = [
     (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
     (FORM, "a.conll", "李 O\n", "'form' is not the number of a CoNLL column"),
     (TAG, "a.json", LABEL_STUDIO, "Export as JSON-MIN instead"),
-    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the spans"),
+    (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the text or the spans"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence"),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "the tag 3, which is not a name"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has a token that is empty"),
-    (TAG, "a.jsonl", NESTED, "record 1: cannot find the text in the fields id, data"),
+    (TAG, "a.jsonl", NESTED, "record 1: cannot find the text or the spans in the fields id, data"),
 ]
 
 
@@ -210,7 +214,7 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
     records = lines(*({"text": text, "label": label} for text, label in rows))
     content = "text,label\n" + "".join(f"{text},{label or ' '}\n" for text, label in rows)
     path = written(tmp_path, f"a.{form}", content if form == "csv" else records)
-    assert "and 1 other have empty labels" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
+    assert "empty labels: 2, the first in r" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     found = read_labelled(path, SKIPPING)
     assert [(*each.texts, *each.labels) for each in found.examples] == [("好", "1"), ("坏", "2")]
     assert "left out because the label is empty: 2" in found.notes

@@ -12,8 +12,8 @@ from elmo_zh.corpus.decoding import DecodedText
 from elmo_zh.corpus.readers.examples import OUTSIDE, Example, marks_span
 from elmo_zh.corpus.readers.labelled_records import UnlabelledError, excerpt
 from elmo_zh.errors import CorpusError
-from elmo_zh.run.reporter import counted
-from elmo_zh.text.han import HAN
+from elmo_zh.language import _, ngettext
+from elmo_zh.text.han import HAN, count_han
 
 LONGEST_LINE = 2**20
 # Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
@@ -23,6 +23,8 @@ _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
 _CHARACTER_FRACTION = 0.98
 # A file with a single sentence longer than this lacks blank lines between sentences.
 _LONGEST_SENTENCE = 1000
+# So many Han characters are a sentence, not a word; at most this fraction of the tokens may be that long.
+_LONG_TOKEN, _MOST_LONG = 20, 0.01
 # At least this fraction of the lines must have the most frequent number of columns.
 _ALIKE_FRACTION = 0.95
 # A word and its tag as in running text: 我们/r, 我们_PN.
@@ -48,7 +50,9 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
     sentences = list(_sentences(text, text_column, label_column))
     if len(sentences) == 1 and len(sentences[0]) > _LONGEST_SENTENCE:
         raise CorpusError(
-            f"{text.name}: all {len(sentences[0]):,} tokens are in one sentence. Put a blank line after each sentence."
+            _("{name}: all {sentences} tokens are in one sentence. Put a blank line after each sentence.").format(
+                name=text.name, sentences=f"{len(sentences[0]):,}"
+            )
         )
     if not label_column:
         _require_columns(text.name, sentences)
@@ -58,11 +62,20 @@ def read_conll(text: DecodedText, text_column: str, label_column: str) -> tuple[
 def tagged_examples(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> tuple[list[Example], list[str], bool]:
     """Convert tagged sentences to examples; return the same values and raise the same errors as `read_conll`."""
     if not sentences:
-        raise CorpusError(f"{name}: no sentence was found. Give one token and its tag per line.")
+        raise CorpusError(_("{name}: no sentence was found. Give one token and its tag per line.").format(name=name))
+    tokens = [row.token for rows in sentences for row in rows]
+    long = [token for token in tokens if len(token) >= _LONG_TOKEN and count_han([token]) >= _LONG_TOKEN]
+    if len(long) > _MOST_LONG * len(tokens):
+        raise CorpusError(
+            _(
+                "{name}: {token} is not a word. Put one word or character and its tag on each line, and a blank line"
+                " after each sentence. For one label per text, use task fit classify."
+            ).format(name=name, token=excerpt(long[0]))
+        )
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[replace(row, token=_without_place(row.token)) for row in rows] for rows in sentences]
-        notes.append("tokens are characters with their position in a word; the positions were dropped")
+        notes.append(_("tokens are characters with their position in a word; the positions were dropped"))
     lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
     by_words = sentences[0][0].is_conllu or lengths[True] < _CHARACTER_FRACTION * lengths.total()
     return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
@@ -73,8 +86,10 @@ def _require_columns(name: str, sentences: Sequence[Sequence[TaggedToken]]) -> N
     counts = Counter(row.num_columns for rows in sentences for row in rows)
     if counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
         raise CorpusError(
-            f"{name}: the lines have from {min(counts)} to {max(counts)} columns. Put one token and its tag on each"
-            " line, and a blank line after each sentence. If the tags are in another file, merge the two files."
+            _(
+                "{name}: the lines have from {counts} to {counts2} columns. Put one token and its tag on each line, and"
+                " a blank line after each sentence. If the tags are in another file, merge the two files."
+            ).format(name=name, counts=min(counts), counts2=max(counts))
         )
 
 
@@ -120,18 +135,23 @@ def _cells(line: str) -> list[str]:
 
 def _few_columns(name: str, number: int, line: str, cells: Sequence[str], text_column: str, label_column: str) -> str:
     needed = max(_column(text_column, 1), _column(label_column, 2))
-    return (
-        f"{name}: line {number} has {counted(len(cells), 'column')} ({excerpt(line)}); expected at least {needed}, for"
-        " a token and its tag. Correct the line, or choose the columns: --text-column 1 --label-column 2"
-    )
+    return ngettext(
+        "{name}: line {number} has {cells} column ({line}); expected at least {needed}, for a token and its tag."
+        " Correct the line, or choose the columns: --text-column 1 --label-column 2",
+        "{name}: line {number} has {cells} columns ({line}); expected at least {needed}, for a token and its tag."
+        " Correct the line, or choose the columns: --text-column 1 --label-column 2",
+        len(cells),
+    ).format(name=name, number=number, cells=len(cells), line=excerpt(line), needed=needed)
 
 
 def _row(name: str, number: int, line: str, text_column: str, label_column: str) -> TaggedToken | None:
     cells = _cells(line)
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise CorpusError(
-            f"{name}: line {number} has several words with their tags ({excerpt(line)}). Put each word, a tab and its"
-            " tag on a line of its own, and a blank line after each sentence."
+            _(
+                "{name}: line {number} has several words with their tags ({line}). Put each word, a tab and its tag on"
+                " a line of its own, and a blank line after each sentence."
+            ).format(name=name, number=number, line=excerpt(line))
         )
     is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
     if is_conllu and not cells[0].isdecimal():
@@ -144,14 +164,22 @@ def _row(name: str, number: int, line: str, text_column: str, label_column: str)
         raise CorpusError(_few_columns(name, number, line, cells, text_column, label_column))
     token, tag = (cells[column - 1] for column in columns)
     if not token or not tag.strip():
-        problem = "has no tag" if token else "has no token"
-        raise CorpusError(f"{name}: line {number} {problem} ({excerpt(line)}). Correct the line.")
+        problem = _("has no tag") if token else _("has no token")
+        raise CorpusError(
+            _("{name}: line {number} {problem} ({line}). Correct the line.").format(
+                name=name, number=number, problem=problem, line=excerpt(line)
+            )
+        )
     return TaggedToken(token, tag.strip(), is_conllu, len(cells))
 
 
 def _column(given: str, default: int) -> int:
     if given and not (given.isdecimal() and int(given)):
-        raise CorpusError(f"{given[:40]!r} is not the number of a CoNLL column. Give a column number, counting from 1.")
+        raise CorpusError(
+            _("{given} is not the number of a CoNLL column. Give a column number, counting from 1.").format(
+                given=repr(given[:40])
+            )
+        )
     return int(given) if given else default
 
 

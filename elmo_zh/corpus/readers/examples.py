@@ -6,17 +6,19 @@ A span is (first unit, unit after the last, type). Internally, spans are always 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import SCHEMES
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 
 Span = tuple[int, int, str]
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
+_BILUO = re.compile(r"([BILU])([-_].+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +55,18 @@ class Labelled:
 def describe_tags(scheme: str, *, by_words: bool) -> str:
     """Describe for users how the data is tagged."""
     if scheme:
-        return f"{scheme} spans of words" if by_words else f"{scheme} spans of characters"
-    return "one tag per word" if by_words else "one tag per character"
+        message = _("{scheme} spans of words") if by_words else _("{scheme} spans of characters")
+        return message.format(scheme=scheme)
+    return _("one tag per word") if by_words else _("one tag per character")
+
+
+def without_biluo(examples: Sequence[Example]) -> list[Example]:
+    """Return the examples with BIOES tags if their tags are BILUO, in which L- is the last unit and U- the only one."""
+    tags = {tag for example in examples for tag in example.labels} - {OUTSIDE}
+    if not all(map(_BILUO.fullmatch, tags)) or not any(tag[0] in "LU" for tag in tags):
+        return list(examples)
+    known = {tag: {"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:] for tag in tags} | {OUTSIDE: OUTSIDE}
+    return [replace(example, labels=tuple(known[tag] for tag in example.labels)) for example in examples]
 
 
 def marks_span(tag: str) -> bool:
@@ -75,16 +87,23 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     unknown = [tag for tag, match in parsed.items() if not match]
     if unknown:
         raise CorpusError(
-            f"{name}: the tag {unknown[0][:40]!r} belongs to no tag scheme, although other tags, such as"
-            f" {next(tag for tag, match in parsed.items() if match)!r}, mark spans. Use only O and the tags of one"
-            " scheme: BIO, BMES or BIOES."
+            _(
+                "{name}: the tag {unknown} belongs to no tag scheme, although other tags, such as {value}, mark spans."
+                " Use only O and the tags of one scheme: BIO, BMES or BIOES."
+            ).format(
+                name=name,
+                unknown=repr(unknown[0][:40]),
+                value=repr(next(tag for tag, match in parsed.items() if match)),
+            )
         )
     for scheme, known in SCHEMES.items():
         if letters <= set(known):
             return scheme
     raise CorpusError(
-        f"{name}: the tags begin with {', '.join(sorted(letters))}, but no tag scheme uses all of these letters. Use"
-        " one scheme: BIO, BMES or BIOES."
+        _(
+            "{name}: the tags begin with {letters}, but no tag scheme uses all of these letters. Use one scheme: BIO,"
+            " BMES or BIOES."
+        ).format(name=name, letters=", ".join(sorted(letters)))
     )
 
 

@@ -74,9 +74,14 @@ class LabelledRecords(NamedTuple):
     used_columns: tuple[str, ...]
 
 
-def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_label: bool = True) -> LabelledRecords:
-    """Return the records of a table or of JSON, from the columns that the settings name, or else the detected ones."""
-    rows = _open(text, kind)
+def labelled_records(
+    text: DecodedText, kind: str, reading: Reading, left_out: Counter[str] | None = None, *, with_label: bool = True
+) -> LabelledRecords:
+    """Return the records of a table or of JSON, from the columns that the settings name, or else the detected ones.
+
+    `left_out` counts the records that annotators did not accept, by reason.
+    """
+    rows = _open(text, kind, Counter() if left_out is None else left_out)
     is_table = isinstance(rows, Table)
     if isinstance(rows, Table):
         _refuse_prose(text, rows, reading, with_label=with_label)
@@ -103,19 +108,38 @@ def labelled_records(text: DecodedText, kind: str, reading: Reading, *, with_lab
     return LabelledRecords(map(record, rows.rows(has_header=has_names)), ", ".join(notes), used)
 
 
+# A record says in these fields that a person rejected or skipped it: in Prodigy's exports and in Label Studio's.
+_ANSWERS, _REJECTED = "answer", ("reject", "ignore")
+_SKIPPED = ("was_cancelled", "cancelled", "is_skipped", "skipped")
+STATES = (_ANSWERS, *_SKIPPED)
+
+
+def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON records that annotators accepted with their numbers; count the others by reason."""
+    for number, record in enumerate(iter_objects(text), start=1):
+        answer = record.get(_ANSWERS)
+        skipped = next((name for name in _SKIPPED if record.get(name) is True), None)
+        if isinstance(answer, str) and answer in _REJECTED:
+            left_out[_("left out because of {field}").format(field=f"{_ANSWERS}: {answer}")] += 1
+        elif skipped:
+            left_out[_("left out because of {field}").format(field=skipped)] += 1
+        else:
+            yield number, record
+
+
 def _names(rows: Table | Objects, *, has_names: bool) -> list[str]:
     """Return the names of the columns, as many as a header has."""
     names = rows.names(has_header=has_names)
     return names[: len(rows.sample[0])] if has_names and isinstance(rows, Table) else names
 
 
-def _open(text: DecodedText, kind: str) -> Table | Objects:
+def _open(text: DecodedText, kind: str, left_out: Counter[str]) -> Table | Objects:
     """Open a file; raise CorpusError if it has no rows or no text at all."""
     rows: Table | Objects
     if kind in ("csv", "tsv"):
         rows = Table(text, cells_between_signs(text) or cells_of(text, kind), _SAMPLE_RECORDS, skips_empty=True)
     else:
-        objects = (Row(number, record) for number, record in enumerate(iter_objects(text), start=1))
+        objects = (Row(number, record) for number, record in iter_accepted(text, left_out))
         rows = Objects(text.name, objects, _SAMPLE_RECORDS)
     if not rows.sample:
         raise CorpusError(_("{name} has no rows. Give a text and a label in each row.").format(name=text.name))
