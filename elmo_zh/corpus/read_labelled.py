@@ -212,8 +212,8 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             first = next(record.what for record in records if not record.label)
             raise CorpusError(
                 _(
-                    "{name}: empty labels: {number}, the first in {first}. Add the labels, or leave such examples out with"
-                    " --skip-unlabelled"
+                    "{name}: empty labels: {number}, the first in {first}. Add the labels, or leave such examples out"
+                    " with --skip-unlabelled"
                 ).format(name=text.name, number=f"{len(records) - len(labelled):,}", first=first)
             )
         notes.append(

@@ -161,7 +161,7 @@ PROBLEMS = [
         CLASSIFY,
         "a.csv",
         "text,label\n好,1\n坏,\n坏,2\n,\n差,\n",
-        "empty labels: 3, the first in row 3 (the header is row 1)",
+        "empty labels: 2, the first in row 3",
     ),
     (CLASSIFY, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
     (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
