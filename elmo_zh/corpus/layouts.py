@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from elmo_zh.corpus.lines import usual_width
+from elmo_zh.corpus.readers.rows import starts_as_objects
 from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.han import HAN
@@ -18,8 +19,9 @@ LAYOUTS = {
     "time codes": N_("{names}: lines begin with time codes, which are read as words. Remove them."),
     "markup": N_("{names}: the text has markup that is read as words. Convert it to plain text or HTML."),
     "columns": N_(
-        "{names}: the lines have columns, all of which are read. To choose one, add: --input-format tsv --field 2"
+        "{names}: the lines have columns, all of which are read. To choose one, add: --input-format {example} --field 2"
     ),
+    "format": N_("{names}: the text looks like {example}, which is read as words. Add: --input-format {example}"),
     "line starts": N_(
         "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
         " tab after it and add: --input-format tsv --field 2"
@@ -31,10 +33,11 @@ LAYOUTS = {
 }
 _LEAST_LINES, _MOST_LINES = 4, 200
 _SENTENCE_END = re.compile(r"[。！？!?…；;：:”’」』）)》\"]\s*$")
-_TIME = re.compile(r"\s*[\[(（【<]?\d{1,2}[:：]\d{2}(?:[:：]\d{2})?")
+_TIME = re.compile(r"\s*[\[(（【<]?(?:\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?[ T]*)?\d{1,2}[:：]\d{2}(?:[:：]\d{2})?")
+_HTML = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
 _MARKUP = re.compile(r"\s*(?:<\?xml|<TEI|<!DOCTYPE|\\documentclass|\\begin\{)")
-_XML_LINE = re.compile(r"\s*</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?>.*")
-_SEPARATORS = ("\t", "：", ":", "|", ",", " ")
+_XML_LINE = re.compile(r"\s*</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?>|.*?<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>[^<>]*</\1>")
+_SEPARATORS = ("\t", "：", ":", "|", ",", " ", "、", ".")
 _LONGEST_FIELD = 20
 
 
@@ -42,14 +45,21 @@ def find_layout(head: str) -> tuple[str, str]:
     """Return the name of a layout that the start of a plain text shows, and an example; empty if it is prose."""
     lines = head.split("\n")
     lines = [line for line in (lines[:-1] if len(lines) > 1 else lines)[:_MOST_LINES] if line.strip()]
+    if _HTML.match(head):
+        return "format", "html"
+    if starts_as_objects(head):
+        return "format", "jsonl"
     if _MARKUP.match(head) or _share(lines, _XML_LINE) > 0.5:
         return "markup", ""
     if len(lines) < _LEAST_LINES:
         return "", ""
-    if _share(lines, _TIME) > 0.5:
+    if _share(lines, _TIME) > 0.4:
         return "time codes", ""
+    for separator, kind in (("\t", "tsv"), (",", "csv")):
+        if lines[0].count(separator) and len({line.count(separator) for line in lines}) == 1:
+            return "columns", kind
     if field := _first_field(lines):
-        return ("columns", "") if all("\t" in line for line in lines) else ("line starts", field)
+        return "line starts", field
     if _is_segmented(lines):
         return "words", ""
     return ("hard line breaks", "") if _has_hard_breaks(head, lines) else ("", "")
@@ -64,7 +74,7 @@ def layout_messages(layouts: Iterable[tuple[str, Mapping[str, str]]]) -> Iterato
             names.setdefault(layout, []).append(name)
             examples.setdefault(layout, example)
     for layout, found in names.items():
-        yield _(LAYOUTS[layout]).format(names=first_ten(found), example=repr(examples[layout]))
+        yield _(LAYOUTS[layout]).format(names=first_ten(found), example=examples[layout])
 
 
 def _share(lines: Sequence[str], pattern: re.Pattern[str]) -> float:
@@ -84,7 +94,7 @@ def _first_field(lines: Sequence[str]) -> str:
         are_few = len(set(fields)) <= max(2, len(fields) // 5) and len(fields) > 5
         are_numbers = all(any(sign.isdecimal() for sign in field) and not HAN.search(field) for field in fields)
         are_labels = all(field.startswith("__label__") for field in fields)
-        if separator == "\t" or are_few or are_numbers or are_labels:
+        if are_few or are_numbers or are_labels:
             return fields[0]
     return ""
 

@@ -93,6 +93,11 @@ PROSE = "今天天气很好，我们去公园散步。\n他说：“好。”\n�
         ("".join(f"{('体育', '教育')[n % 2]} 第{n}句话是这样的。\n" for n in range(12)), "line starts"),
         ("".join(f"__label__体育 第{n}句话是这样的。\n" for n in range(4)), "line starts"),
         ("".join(f"T{n:04} 第{n}句话是这样的。\n" for n in range(6)), "line starts"),
+        ("甲,第一句话。\n乙,第二句话。\n丙,第三句话。\n丁,第四句话。\n", "columns"),
+        ('{"text": "今天"}\n{"text": "明天"}\n', "format"),
+        ("<html><body><p>今天</p></body></html>\n", "format"),
+        ("<PER>张三</PER>去了<LOC>北京</LOC>。\n我们不知道。\n<PER>李四</PER>也去了。\n", "markup"),
+        ("2020-03-07 12:01:33 张三\n你好\n2020-03-07 12:02:10 李四\n好的，明天见\n", "time codes"),
         ("我 爱 北京 天安门 。\n今天 天气 很 好 。\n他 说 不 去 。\n我们 去 公园 散步 。\n", "words"),
     ],
 )
