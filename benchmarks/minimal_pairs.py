@@ -59,7 +59,7 @@ def iter_paradigms(scorer: LineScorer, folder: Path) -> Iterator[tuple[str, str,
 
 
 def print_row(name: str, count: int, shares: NDArray[np.float64]) -> None:
-    print(f"{name:44s}{count:7,}", *(f"{100 * share:12.1f}" for share in shares), sep="", flush=True)
+    print(f"{name:44s}{count:7,}", *(f"{100 * share:13.1f}" for share in shares), sep="", flush=True)
 
 
 def main() -> None:
@@ -68,13 +68,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     scorer = LineScorer.load(arguments.bundle)
-    print(f"{'paradigm':44s}{'pairs':>7s}", *(f"{name:>12s}" for name in HEADER), sep="")
+    print(f"{'paradigm':44s}{'pairs':>7s}", *(f"{name:>13s}" for name in HEADER), sep="")
     pairs, phenomena = [], dict[str, list[NDArray[np.float64]]]()
     for phenomenon, paradigm, right in iter_paradigms(scorer, arguments.folder):
         print_row(paradigm, len(right), right.mean(axis=0))
         pairs.append(right)
         phenomena.setdefault(phenomenon, []).append(right.mean(axis=0))
-    print(f"\n{'phenomenon':42s}{'paradigms':>9s}", *(f"{name:>12s}" for name in HEADER), sep="")
+    print(f"\n{'phenomenon':42s}{'paradigms':>9s}", *(f"{name:>13s}" for name in HEADER), sep="")
     by_phenomenon = {name: np.mean(shares, axis=0) for name, shares in sorted(phenomena.items())}
     for name, shares in by_phenomenon.items():
         print_row(name, len(phenomena[name]), shares)
