@@ -10,11 +10,28 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
-from elmo_zh.language import _, translate
+from elmo_zh.language import N_, _, translate
 from elmo_zh.run.reporter import Progress
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
+# What progress bars show: descriptions, units and figures, which callers give as plain names.
+_NAMES = (
+    *(N_("segment"), N_("vocab"), N_("encode"), N_("train"), N_("evaluate"), N_("score"), N_("pairs"), N_("predict")),
+    *(
+        N_("index"),
+        N_("count"),
+        N_("choose"),
+        N_("join"),
+        N_("drift"),
+        N_("usages"),
+        N_("words used alike"),
+        N_("vectors"),
+    ),
+    *(N_("surprisal"), N_("compare"), N_("linear models"), N_("read the text")),
+    *(N_("tokens"), N_("lines"), N_("texts"), N_("words"), N_("occurrences"), N_("models"), N_("training runs")),
+    *(N_("epochs"), N_("loss"), N_("dev")),
+)
 
 
 def one_line(message: str) -> str:
@@ -76,8 +93,8 @@ class Console:
         """Show a running count with its rate and the time remaining."""
         on_terminal = sys.stderr.isatty()
         with (tqdm if on_terminal else _Lines)(
-            desc=translate(description),
-            unit=f" {translate(unit)}",
+            desc=_(description),
+            unit=f" {_(unit)}",
             total=total,
             initial=initial,
             unit_scale=True,
@@ -108,7 +125,7 @@ class _Bar:
 
     def update(self, amount: int, **figures: float) -> None:
         if figures:
-            shown = {translate(name): _figure(value) for name, value in figures.items()}
+            shown = {_(name): _figure(value) for name, value in figures.items()}
             self._bar.set_postfix(shown, refresh=not (amount or isinstance(self._bar, _Lines)))
         self._bar.update(amount)
 
