@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
@@ -16,7 +19,46 @@ _PUBLISHED_CHARACTERS = BYTES.size + 1
 _KNOWN_CHARACTERS = (BYTES.size, _PUBLISHED_CHARACTERS)
 # Far above any biLM, and low enough that a file cannot keep us busy forever.
 _LARGEST = 10**9
-_MOST_LAYERS = 1000
+_Size = Annotated[int, Meta(ge=1, le=_LARGEST)]
+_Number = Annotated[int, Meta(ge=0, le=1000)]
+_Clip = Annotated[float, Meta(ge=0, le=_LARGEST)]
+
+
+class _Lstm(Struct):
+    """The LSTM layers; null clips nothing."""
+
+    cell_clip: _Clip | None
+    proj_clip: _Clip | None
+    dim: _Size
+    n_layers: Annotated[int, Meta(ge=1, le=1000)]
+    projection_dim: _Size
+    use_skip_connections: bool
+
+
+class _Embedding(Struct, frozen=True):
+    dim: Annotated[int, Meta(ge=0, le=_LARGEST)]
+
+
+class _Characters(Struct):
+    """The character CNN; a word's slots also hold its two marks."""
+
+    activation: Literal["relu", "tanh"]
+    embedding: _Embedding
+    filters: Annotated[tuple[tuple[_Size, _Size], ...], Meta(min_length=1, max_length=1000)]
+    max_characters_per_token: Annotated[int, Meta(ge=3, le=10_000)]
+    n_characters: _Size | None = None
+    n_highway: _Number | None = None
+    # Our own keys, for models of ELMoForManyLangs.
+    unicode_characters: bool | UnsetType = UNSET
+    word_embedding: _Embedding = _Embedding(0)
+
+
+class _Options(Struct):
+    """What options.json must say of a biLM; a file in token mode has no char_cnn."""
+
+    lstm: _Lstm
+    char_cnn: _Characters | UnsetType = UNSET
+    n_tokens_vocab: _Size | None = None
 
 
 def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
@@ -72,113 +114,60 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 def load_options(path: Path) -> dict[str, Any]:
     """Read options.json; raise BundleError if the file is missing or is not a JSON object."""
     if not path.is_file():
-        raise BundleError(f"{path} is missing. Copy the model again, or give the path of the right file.")
+        text = _("{path} is missing. Copy the model again, or give the path of the right file.")
+        raise BundleError(text.format(path=path))
     try:
         options = read_json(path)
     except (OSError, ValueError) as error:
-        raise BundleError(f"{path} cannot be read as the options of a biLM ({error}). Copy the file again.") from None
+        text = _("{path} cannot be read as the options of a biLM ({error}). Copy the file again.")
+        raise BundleError(text.format(path=path, error=error)) from None
     if not isinstance(options, dict):
-        raise BundleError(f"{path} does not contain a JSON object with the options of a biLM. Copy the file again.")
+        text = _("{path} does not contain a JSON object with the options of a biLM. Copy the file again.")
+        raise BundleError(text.format(path=path))
     return options
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
     """Return the model shape that an options file describes; raise BundleError if it does not fit the vocabulary."""
     try:
-        lstm = _section(options, "lstm")
-        shape = BiLMShape(
-            num_tokens=num_tokens if num_tokens is not None else _whole(options, "n_tokens_vocab", default=1),
-            cell_dim=_whole(lstm, "dim"),
-            projection_dim=_whole(lstm, "projection_dim"),
-            num_layers=_whole(lstm, "n_layers", most=_MOST_LAYERS),
-            cell_clip=_clip(lstm, "cell_clip"),
-            projection_clip=_clip(lstm, "proj_clip"),
-            skip_connections=_truth(lstm, "use_skip_connections"),
-            characters=_parse_characters(_section(options, "char_cnn")) if "char_cnn" in options else None,
-        )
-        if shape.projection_dim > shape.cell_dim:
-            raise ValueError(f"projection_dim {shape.projection_dim} is above dim {shape.cell_dim}")
-        if num_tokens is not None and _whole(options, "n_tokens_vocab", default=num_tokens) != num_tokens:
-            raise ValueError(
-                f"n_tokens_vocab is {options['n_tokens_vocab']}, but the vocabulary has {num_tokens} lines"
-            )
-    except ValueError as error:
-        raise BundleError(f"{path}: {error}. Copy the files of this model again.") from None
-    return shape
-
-
-def _parse_characters(options: Mapping[str, Any]) -> CharacterShape:
-    num_characters, word_dim = BYTES.size, 0
-    if "unicode_characters" in options:
-        num_characters = _whole(options, "n_characters", least=2) - 1
-        word_dim = _whole(_section(options, "word_embedding"), "dim", least=0)
-    elif (found := _whole(options, "n_characters", default=_PUBLISHED_CHARACTERS)) not in _KNOWN_CHARACTERS:
-        raise ValueError(f"n_characters is {found}; expected {_PUBLISHED_CHARACTERS}")
-    num_slots = _whole(options, "max_characters_per_token", most=10_000)
-    if options.get("activation") not in ("relu", "tanh"):
-        raise ValueError(f"activation is {options.get('activation')!r}; expected relu or tanh")
-    if num_slots < 3:
-        raise ValueError(f"max_characters_per_token is {num_slots}, which leaves no room beside a word's two marks")
-    return CharacterShape(
-        num_characters=num_characters,
-        num_slots=num_slots,
-        embedding_dim=_whole(_section(options, "embedding"), "dim"),
-        filters=_parse_filters(options.get("filters"), num_slots),
-        num_highways=_whole(options, "n_highway", least=0, most=_MOST_LAYERS, default=0),
-        activation=options["activation"],
-        word_dim=word_dim,
-        is_published="unicode_characters" not in options,
+        found = convert(options, _Options)
+        lstm = found.lstm
+        characters = None if found.char_cnn is UNSET else _parse_characters(found.char_cnn)
+        if lstm.projection_dim > lstm.dim:
+            raise ValueError(f"projection_dim {lstm.projection_dim} is above dim {lstm.dim}")
+        if num_tokens is not None and found.n_tokens_vocab not in (None, num_tokens):
+            raise ValueError(f"n_tokens_vocab is {found.n_tokens_vocab}, but the vocabulary has {num_tokens} lines")
+    except (ValidationError, ValueError, OverflowError) as error:
+        text = _("{path}: {problem}. Copy the files of this model again.")
+        raise BundleError(text.format(path=path, problem=error)) from None
+    return BiLMShape(
+        num_tokens=num_tokens or found.n_tokens_vocab or 1,
+        cell_dim=lstm.dim,
+        projection_dim=lstm.projection_dim,
+        num_layers=lstm.n_layers,
+        cell_clip=lstm.cell_clip or 0.0,
+        projection_clip=lstm.proj_clip or 0.0,
+        skip_connections=lstm.use_skip_connections,
+        characters=characters,
     )
 
 
-def _parse_filters(value: Any, num_slots: int) -> tuple[tuple[int, int], ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
-        raise ValueError("filters is not a list of [width, number]")
-    filters = []
-    for pair in value:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError(f"filters holds {pair!r}; expected [width, number]")
-        named = {"width of a filter": pair[0], "number of filters": pair[1]}
-        width = _whole(named, "width of a filter", most=num_slots)
-        filters.append((width, _whole(named, "number of filters")))
-    return tuple(filters)
-
-
-def _get(options: Mapping[str, Any], name: str) -> Any:
-    if name not in options:
-        raise ValueError(f"{name} is missing")
-    return options[name]
-
-
-def _section(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = options.get(name)
-    if not isinstance(section, dict):
-        raise ValueError(f"{name} is missing or not an object")
-    return section
-
-
-def _whole(
-    options: Mapping[str, Any], name: str, *, least: int = 1, most: int = _LARGEST, default: int | None = None
-) -> int:
-    if options.get(name) is None and default is not None:
-        return default
-    value = _get(options, name)
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} to {most}")
-    return value
-
-
-def _clip(options: Mapping[str, Any], name: str) -> float:
-    value = _get(options, name)
-    if value is None:
-        return 0.0
-    if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
-        raise ValueError(f"{name} is {value!r}; expected null or a number from 0 to {_LARGEST}")
-    return float(value)
-
-
-def _truth(options: Mapping[str, Any], name: str) -> bool:
-    value = _get(options, name)
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}; expected true or false")
-    return value
+def _parse_characters(options: _Characters) -> CharacterShape:
+    is_published = options.unicode_characters is UNSET
+    known = _KNOWN_CHARACTERS if is_published else range(2, _LARGEST + 1)
+    number = options.n_characters or _PUBLISHED_CHARACTERS
+    if number not in known:
+        raise ValueError(f"n_characters is {number}; expected {_PUBLISHED_CHARACTERS}")
+    widest, num_slots = max(width for width, _number in options.filters), options.max_characters_per_token
+    if widest > num_slots:  # a window wider than a word's slots would never stand anywhere
+        raise ValueError(f"a filter has the width {widest}, but max_characters_per_token is {num_slots}")
+    return CharacterShape(
+        num_characters=BYTES.size if is_published else number - 1,
+        num_slots=num_slots,
+        embedding_dim=options.embedding.dim,
+        filters=options.filters,
+        num_highways=options.n_highway or 0,
+        activation=options.activation,
+        word_dim=options.word_embedding.dim,
+        is_published=is_published,
+    )

@@ -114,47 +114,42 @@ def assign(options: Any, path: str, value: Any) -> None:
         options[name] = value
 
 
-WHOLE = "expected a whole number from 1 to"
-NO_FILTERS = "filters is not a list of [width, number]"
 SLOTS = "char_cnn.max_characters_per_token"
 GONE = object()
+# A place in the options, a value that it cannot have, and what the refusal names.
 MALFORMED: list[tuple[str, Any, str]] = [
     *(
-        (f"lstm.{name}", GONE, f"{name} is missing")
+        (f"lstm.{name}", GONE, f"`{name}`")
         for name in ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
     ),
-    ("lstm", [], "lstm is missing or not an object"),
-    ("lstm.n_layers", 1001, f"n_layers is 1001; {WHOLE} 1000"),
     *(
-        ("lstm.use_skip_connections", value, f"use_skip_connections is {value!r}; expected true or false")
-        for value in (0, 1, None, "true")
+        (f"lstm.{name}", value, f"`$.lstm.{name}`")
+        for name in ("dim", "projection_dim", "n_layers")
+        for value in (0, -3, 7.5, "7", True, None, [7], 10**9 + 1, 10**4000)
     ),
+    *(
+        (f"lstm.{name}", value, f"`$.lstm.{name}`")
+        for name in ("cell_clip", "proj_clip")
+        for value in (-1, -0.5, 10**9 + 1, float("inf"), float("-inf"), float("nan"), "3", True, [3])
+    ),
+    *(("n_tokens_vocab", value, "`$.n_tokens_vocab`") for value in ("41", 41.5, 0, -1, 10**9 + 1)),
+    *(("lstm.use_skip_connections", value, "`$.lstm.use_skip_connections`") for value in (0, 1, None, "true")),
+    *(("char_cnn.n_highway", value, "`$.char_cnn.n_highway`") for value in (-1, 1001, True)),
+    *(("char_cnn.filters", value, "`$.char_cnn.filters") for value in ([], {"1": 2}, [[1, 2]] * 1001, [[1, 2], 3])),
+    *(("char_cnn.filters", [[1, 2], value], "`$.char_cnn.filters[1]") for value in ([1, 2, 3], [1], [0, 2], "12")),
+    ("lstm", [], "`$.lstm`"),
+    ("lstm.n_layers", 1001, "`$.lstm.n_layers`"),
     ("lstm.projection_dim", 14, "projection_dim 14 is above dim 13"),
     ("n_tokens_vocab", 43, "n_tokens_vocab is 43, but the vocabulary has 41 lines"),
-    ("char_cnn", None, "char_cnn is missing or not an object"),
-    ("char_cnn.embedding", 5, "embedding is missing or not an object"),
-    ("char_cnn.embedding.dim", 0, f"dim is 0; {WHOLE} 1000000000"),
-    *(("char_cnn.filters", value, NO_FILTERS) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001)),
-    *(
-        ("char_cnn.filters", [[1, 2], value], f"filters holds {value!r}; expected [width, number]")
-        for value in (3, [1, 2, 3], [1], "12")
-    ),
-    ("char_cnn.filters", [[0, 2]], f"width of a filter is 0; {WHOLE} 17"),
-    # A window wider than a word's slots would never stand anywhere.
-    ("char_cnn.filters", [[18, 2]], f"width of a filter is 18; {WHOLE} 17"),
-    ("char_cnn.filters", [[1.0, 2]], f"width of a filter is 1.0; {WHOLE} 17"),
-    ("char_cnn.filters", [[1, 10**10]], f"number of filters is 10000000000; {WHOLE} 1000000000"),
+    ("char_cnn", None, "`$.char_cnn`"),
+    ("char_cnn.embedding", 5, "`$.char_cnn.embedding`"),
+    ("char_cnn.filters", [[18, 2]], "a filter has the width 18, but max_characters_per_token is 17"),
     *(("char_cnn.n_characters", value, f"n_characters is {value}; expected 262") for value in (260, 263)),
-    ("char_cnn.n_characters", "262", f"n_characters is '262'; {WHOLE} 1000000000"),
-    ("char_cnn.activation", GONE, "activation is None; expected relu or tanh"),
-    ("char_cnn.activation", ["relu"], "activation is ['relu']; expected relu or tanh"),
-    (SLOTS, GONE, "max_characters_per_token is missing"),
-    (SLOTS, 2, "max_characters_per_token is 2, which leaves no room beside a word's two marks"),
-    (SLOTS, 10_001, f"max_characters_per_token is 10001; {WHOLE} 10000"),
-    *(
-        ("char_cnn.n_highway", value, f"n_highway is {value}; expected a whole number from 0 to 1000")
-        for value in (-1, 1001, True)
-    ),
+    ("char_cnn.n_characters", "262", "`$.char_cnn.n_characters`"),
+    ("char_cnn.activation", ["relu"], "`$.char_cnn.activation`"),
+    (SLOTS, GONE, "`max_characters_per_token`"),
+    (SLOTS, 2, f"`$.{SLOTS}`"),
+    (SLOTS, 10_001, f"`$.{SLOTS}`"),
 ]
 
 
@@ -162,30 +157,9 @@ MALFORMED: list[tuple[str, Any, str]] = [
 def test_malformed_options(path: str, value: Any, problem: str) -> None:
     shapes = [CHARACTERS] if path.startswith("char_cnn") else [TOKENS, CHARACTERS]
     for shape in shapes:
-        assert refusal(shape, lambda options: assign(options, path, value)) == problem
-
-
-@pytest.mark.parametrize(("name", "most"), [("dim", 10**9), ("projection_dim", 10**9), ("n_layers", 1000)])
-@pytest.mark.parametrize("value", [0, -3, 7.0, "7", True, None, [7], 10**9 + 1, 10**4000])
-def test_sizes_of_the_lstm_are_whole_numbers_within_reason(name: str, most: int, value: Any) -> None:
-    expected = f"{name} is {value!r}; expected a whole number from 1 to {most}"
-    assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
-
-
-@pytest.mark.parametrize("name", ["cell_clip", "proj_clip"])
-@pytest.mark.parametrize(
-    "value", [-1, -0.5, 10**9 + 1, 10**400, float("inf"), float("-inf"), float("nan"), "3", True, [3]]
-)
-def test_clips_are_null_or_numbers_from_zero_on(name: str, value: Any) -> None:
-    expected = f"{name} is {value!r}; expected null or a number from 0 to 1000000000"
-    assert refusal(TOKENS, lambda options: assign(options, f"lstm.{name}", value)) == expected
-
-
-@pytest.mark.parametrize("value", ["41", 41.0, 0, -1, 10**9 + 1])
-@pytest.mark.parametrize("num_tokens", [V, None])
-def test_rows_of_the_vocabulary_are_a_whole_number(num_tokens: int | None, value: Any) -> None:
-    expected = f"n_tokens_vocab is {value!r}; expected a whole number from 1 to 1000000000"
-    assert refusal(CHARACTERS, lambda options: assign(options, "n_tokens_vocab", value), num_tokens) == expected
+        told = refusal(shape, lambda options: assign(options, path, value))
+        assert problem in told
+        assert len(told) < 300
 
 
 NO_JSON = {
