@@ -54,7 +54,7 @@ class _Characters(Struct):
 
 
 class _Options(Struct):
-    """What options.json must say of a biLM; a file in token mode has no char_cnn."""
+    """The options that a biLM needs; a file in token mode has no char_cnn."""
 
     lstm: _Lstm
     char_cnn: _Characters | UnsetType = UNSET

@@ -6,7 +6,7 @@ import re
 
 import click
 
-from elmo_zh.config.load import sections_with
+from elmo_zh.config.load import name_here, sections_with
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import explain_missing
 from elmo_zh.language import N_, _
@@ -76,5 +76,7 @@ def with_advice(error: click.UsageError) -> click.UsageError:
         key = error.option_name.lstrip("-").replace("-", "_")
         if named := [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]:
             advice = _("Use the setting: --set {setting}").format(setting=", --set ".join(named))
+            return click.UsageError(f"{error.message} {advice}", context)
+        if advice := name_here(key):
             return click.UsageError(f"{error.message} {advice}", context)
     return error

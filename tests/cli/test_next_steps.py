@@ -41,6 +41,12 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
     [
         ("pipeline", "--segmented", "Use the setting: --set text.segmenter=whitespace"),
         ("train", "--epochs", "Use the setting: --set word2vec.epochs=VALUE, --set train.epochs=VALUE"),
+        (
+            "train",
+            "--n-gpus",
+            "Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN",
+        ),
+        ("train", "--all_clip_norm_val", "That is train.max_grad_norm here."),
         ("info", "--path", "PATH is an argument: give it without --."),
     ],
 )
