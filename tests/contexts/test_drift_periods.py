@@ -11,11 +11,7 @@ from contexts.texts import build, indexed, write_text
 from contract.command_line import elmo_zh, succeed
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
-from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.drift import periods_of
-from elmo_zh.explore.colourings import colour_points
-from elmo_zh.explore.points import choose_points
-from elmo_zh.run.reporter import SilentReporter
 
 EVERYDAY, DEAR = ("吃", "我们", "今天", "和", "很"), ("贵", "。", "手机", "，")
 YEARS = ("9", "10", "2020")
@@ -59,23 +55,6 @@ def test_a_word_is_followed_over_the_values_of_a_column(years: ContextIndex) -> 
     every = measure_drift(years, periods="year", permutations=9, with_fragments=True)
     assert {each.word: each.fragment for each in every.words}["米饭"] == "米饭 都"
     assert next(each for each in every.words if each.word == "苹果").fragment is None
-
-
-def test_several_indexes_are_what_a_column_is(years: ContextIndex, embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    indexes = []
-    for year, words in zip(YEARS, (EVERYDAY, EVERYDAY, DEAR), strict=True):
-        records = [json.dumps({"text": line, "n": "1"}) for line in lines_about(int(year), 23, words)[::-1]]
-        text = write_text(tmp_path / f"{year}.jsonl", records)
-        indexes.append(indexed(embedder, [text], tmp_path / f"{year}.index", min_count=1))
-    expected = measure_drift(years, periods="year", permutations=99)
-    found = measure_drift(*indexes, permutations=99)
-    for one, other in zip(found.words, expected.words, strict=True):
-        assert (one.word, one.old, one.new, one.old_count) == (other.word, other.old, other.new, other.old_count)
-        assert one.excess == pytest.approx(other.excess, abs=1e-4)
-
-
-def paths_of(folder: Path, files: Sequence[tuple[str, Sequence[str]]]) -> list[Path]:
-    return [write_text(folder / name, lines) for name, lines in files]
 
 
 def test_documents(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -136,15 +115,3 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
         (("--periods", "year", "--words", words), "such as 米饭 in 米饭 都"),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]
-
-
-def test_points_of_the_page_are_coloured_by_columns(years: ContextIndex) -> None:
-    [apple] = choose_points(years, PageChoice(words=("苹果",)), SilentReporter())
-    names = {source: source for source in years.sources}
-    found = colour_points(years, [apple], names, None, SilentReporter())["column:year"]
-    labels = [None if label is None else found["labels"][label] for label in found["points"]]
-    texts = [years.line(point.line).text for point in apple.occurrences]
-    assert set(labels) == {None, *YEARS}
-    assert [text for text, label in zip(texts, labels, strict=True) if label is None] == ["我们 吃 苹果"]
-    is_dear = [bool(set(DEAR).intersection(text.split())) for text in texts]
-    assert [label == "2020" for label in labels] == is_dear

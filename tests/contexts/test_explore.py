@@ -19,7 +19,7 @@ from contract.command_line import elmo_zh, succeed
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import IndexedLine
-from elmo_zh.errors import CorpusError, ElmoZhError
+from elmo_zh.errors import CorpusError
 from elmo_zh.explore import page as page_module
 from elmo_zh.explore import points
 from elmo_zh.explore.colourings import NUM_COLOURS, Colouring, PointLabels
@@ -124,17 +124,6 @@ def test_maps() -> None:
     assert all((one == other).all() for one, other in zip(maps.values(), again.values(), strict=True))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_maps_of_few_points(count: int) -> None:
-    vectors = np.eye(count, 7, dtype=np.float32)
-    for places in compute_maps(vectors, 1).values():
-        assert places.shape == (count, 2)
-        assert np.abs(places).max() <= SCALE
-    same = compute_maps(np.repeat(vectors[:1], count, axis=0), 1)
-    assert not same["pca"].any()
-    assert not same["tsne"].any()
-
-
 def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of_words(tmp_path / "model")
     embedder = ElmoEmbedder.load(model, "cpu")
@@ -172,15 +161,6 @@ def test_colours_of_labels() -> None:
     assert colouring.colours == (0, 1, 2)
     names = [f"{number:02}" for number in range(NUM_COLOURS + 2)]
     assert Colouring.of(names, ["word"] * len(names)).colours == (*range(NUM_COLOURS), None, None)
-
-
-def test_labels_of_different_words_may_share_a_colour() -> None:
-    """So no sense of a word is grey because other words have many senses."""
-    labels = [f"{number:02}" for number in range(2 * NUM_COLOURS)]
-    words = [label[0] + str(int(label[1]) // 2) for label in labels]
-    assert Colouring.of(labels, words).colours == (0, 1) * NUM_COLOURS
-    # "both" stands beside "a" in one word and beside "b" in another.
-    assert Colouring.of(["both", "both", "a", "b"], ["x", "y", "x", "y"]).colours == (0, 1, 1)
 
 
 def test_collocates_are_counted_around_the_points_of_a_usage(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -300,13 +280,6 @@ def test_the_command(tmp_path: Path) -> None:
     ):
         assert elmo_zh("explore", "--output", "new.html", *wrong).only_error().startswith(message)
     assert not Path("new.html").exists()
-
-
-def test_a_page_that_is_too_large(data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_module, "MOST_BYTES", 1_000_000)
-    with pytest.raises(ElmoZhError, match=r"page.html would have 1\.\d MB, more than 1\.0 MB\. Lower --max-per-word"):
-        page_module.write_page(data, tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

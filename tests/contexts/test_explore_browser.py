@@ -138,20 +138,6 @@ def test_the_address_keeps_what_is_shown(opened: Opened) -> None:
     assert browser.evaluate("[state.word, state.layer, state.kept, state.colouring]") == [0, 1, None, "label:shown"]
 
 
-def test_chinese_and_english(opened: Opened) -> None:
-    browser, address, _ = opened
-    browser.open(f"{address}#zh")
-    assert texts(browser, "h1") == ["语境中的词"]
-    click(browser, "#language")
-    assert texts(browser, "h1") == ["Words in context"]
-    assert browser.evaluate("Object.keys(TEXTS.en).join() === Object.keys(TEXTS.zh).join()") is True
-    # Labels with Chinese names have these in Chinese, and a page opens in the language of the command.
-    browser.evaluate("chooseLanguage('zh')")
-    assert [each.split()[0] for each in texts(browser, "#legend li")] == ["<b>一", "二", "无标签"]
-    browser.open(address)
-    assert browser.evaluate("state.language === data.language") is True
-
-
 def test_markup_is_text(opened: Opened) -> None:
     browser, address, data = opened
     browser.open(f"{address}#en")

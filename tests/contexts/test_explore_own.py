@@ -2,11 +2,8 @@
 
 import json
 import shutil
-import sys
-import webbrowser
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from contexts.texts import files_of
@@ -15,9 +12,8 @@ from drawn_bundles import SHAPES, install_model, write_model
 
 from elmo_zh import ContextIndex
 from elmo_zh.config import TextConfig
-from elmo_zh.explore import own_index
 from elmo_zh.explore import server as browser_module
-from elmo_zh.explore.server import ExploreServer, open_in_browser
+from elmo_zh.explore.server import ExploreServer
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import write_mark
 
@@ -105,17 +101,6 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
     assert ContextIndex.load(latest.index).info["settings"]["made_by"] == "explore"
 
 
-def test_a_large_run_is_read_in_part(latest: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_index, "MOST_TEXT_BYTES", 1000)
-    monkeypatch.setattr(own_index, "MOST_OCCURRENCES", 300)
-    told, _ = explored("--word", "的")
-    assert " from the first 1 file of the segmented text of runs/latest." in told
-    index = ContextIndex.load(latest.index)
-    assert [text["name"] for text in index.info["texts"]] == [str(latest.heldout_files()[0])]
-    counts = dict(line.split("\t") for line in latest.vocab_counts.read_text("utf-8").splitlines()[3:])
-    assert 0 < sum(min(100, int(counts[word])) for word in index.words) <= 300
-
-
 def test_an_installed_model_and_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert elmo_zh("explore").only_error().startswith("No model was found: runs/latest does not exist")
     install_model(tmp_path, "starter", monkeypatch)
@@ -145,31 +130,6 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     assert elmo_zh("explore", *FEW, "--port", 0, "--no-browser", "--json").result()["address"].startswith("http://")
     assert len(opened) == 1
     assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
-
-
-def test_no_browser_takes_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    browser = Mock()
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(webbrowser, "get", lambda: browser)
-    monkeypatch.setattr(browser_module, "_BROWSER_SECONDS", 600)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    assert open_in_browser("http://127.0.0.1:1/") is False
-    monkeypatch.setenv("DISPLAY", ":0")
-    assert open_in_browser("http://127.0.0.1:2/") is True
-    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
-    assert open_in_browser("http://127.0.0.1:3/") is False
-    assert [call.args[0] for call in browser.open.call_args_list] == ["http://127.0.0.1:2/"]
-
-
-def test_a_list_of_words(latest: RunDir) -> None:
-    explored(*FEW)
-    index = ContextIndex.load(latest.index)
-    words = sorted(index.words, key=index.count)[-2:]
-    Path("words.txt").write_text("\n".join((words[0], "", "没有的词", words[1])), encoding="utf-8")
-    told, data = explored("--words", "words.txt", "--word", index.words[0])
-    assert [word for word, *_ in data["words"]] == [index.words[0], words[1], words[0]]
-    assert "Warning: The index runs/latest/index lacks 1 word from --words words.txt: 没有的词" in told
 
 
 def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) -> None:

@@ -4,13 +4,9 @@ from pathlib import Path
 
 import pytest
 from drawn_bundles import TOKENS, write_model
-from messages import Heard, message_of
+from messages import message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.bundle.read import load_bundle
-from elmo_zh.concordance.kwic import Concordance
-from elmo_zh.concordance.query import Query, find_matches
-from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
@@ -62,20 +58,3 @@ def test_lines_that_would_fill_the_memory_are_refused(
     [source] = find_sources([str(path)]).sources
     told = message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines()))
     assert told.startswith(f"{path}: line 2 is longer than 80 characters")
-
-
-def test_concordances_cut_long_lines(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise each match would come with its whole line: gigabytes for a text in one line."""
-    for module in ("concordance.token_table", "text.sentences"):
-        monkeypatch.setattr(f"elmo_zh.{module}.LONGEST_SENTENCE", 7)
-    line = "说很好很。好好很很说好很说"
-    path = tmp_path / "a.txt"
-    path.write_text(f"好\n{line}\n", encoding="utf-8")
-    [source] = find_sources([str(path)]).sources
-    messages = Heard()
-    preparation = load_bundle(model).build_preparation(None)
-    table = TokenTable.of_texts([input_text(source, TextConfig())], preparation, reporter=messages)
-    assert [text.startswith(f"{path}: long lines are read in pieces") for text in messages.warnings] == [True]
-    found = list(Concordance.of_matches(table, find_matches(table, Query("说"))))
-    assert [(each.line.number, each.start) for each in found] == [(1, 0), (1, 9), (1, 12)]
-    assert [each.parts for each in found] == [("", "说", "很好很。"), ("好好很很", "说", "好很"), ("", "说", "")]

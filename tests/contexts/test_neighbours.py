@@ -1,12 +1,11 @@
 """The occurrences most similar to a word in a sentence, beside plain products of matrices."""
 
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from contexts.texts import LINES, indexed, model_of_words, write_text
+from contexts.texts import LINES, model_of_words, write_text
 from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, write_model
 
@@ -17,12 +16,9 @@ from elmo_zh.contexts.nearest import Cosines, Numbers, nearest_among, nearest_of
 from elmo_zh.contexts.occurrences import (
     TokenInSentence,
     best_occurrence,
-    distinct_neighbours,
-    keyword_lines,
     require_occurrences,
 )
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.run.reporter import display_width
 
 
 def nearest(vectors: np.ndarray, norms: np.ndarray, query: np.ndarray, top: int) -> tuple[Numbers, Cosines]:
@@ -84,15 +80,6 @@ def test_the_nearest_of_many_vectors_are_those_of_each(scale: float, monkeypatch
     assert list(nearest_of_each(vectors, norms, queries[:0], 3)) == []
 
 
-def test_of_equal_vectors_the_first_comes_first() -> None:
-    vectors, norms, query = drawn(29, 31)
-    repeated = np.tile(vectors, (300, 1))
-    numbers, cosines = nearest(repeated, np.tile(norms, 300), query, 700)
-    best = int(np.argmax(plain_cosines(vectors, query)))
-    assert numbers[:300].tolist() == [best + 29 * number for number in range(300)]
-    assert len(set(cosines[:300].tolist())) == 1
-
-
 def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> None:
     tokens = LINES[0].split()
     [activations] = embedder.embed_tokens([tokens])
@@ -113,27 +100,6 @@ def test_nobody_changes_the_vectors_of_an_index(index: ContextIndex) -> None:
     for array in (index.vectors(2), index.vectors(2)[0], index.norms(2)):
         with pytest.raises(ValueError, match="read-only"):
             array /= 2
-
-
-def test_a_pickled_index_is_its_folder(index: ContextIndex) -> None:
-    index.vectors(2).sum()
-    pickled = pickle.dumps(index)
-    assert len(pickled) < 1000
-    again = pickle.loads(pickled)
-    assert (again.path.resolve(), len(again)) == (index.path.resolve(), len(index))
-    assert repr(index).startswith(f"ContextIndex({str(index.path)!r}, {len(index)} occurrences of ")
-
-
-def test_keywords_are_aligned(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    lines = [f"{'前面 ' * 30}苹果 abc", "a\tb\x1b 苹果", f"苹果 {'后' * 40}"]
-    index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
-    vector = np.array(index.vectors(1)[int(index.occurrences("苹果")[0])], np.float32)
-    shown = sorted(keyword_lines(distinct_neighbours(index, vector, 1, 9, "苹果")), key=lambda line: line[-1])
-    first, second, third = (line[6:].replace(str(tmp_path), "") for line in shown)
-    assert len({display_width(line[: line.index("苹果")]) for line in (first, second, third)}) == 1
-    assert first.split()[-3:] == ["苹果", "abc", "/a.txt:1"]
-    assert second.split() == ["a", "b", "苹果", "/a.txt:2"]
-    assert third.split()[1].endswith("后…")
 
 
 def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from contract.command_line import elmo_zh, succeed
 from drawn_bundles import SHAPES, write_model
-from packed import zip_of
 from parity import numpy_oracle
 
 from elmo_zh import LineScorer
@@ -64,15 +63,6 @@ def test_the_table_has_a_row_for_every_line_of_every_file(bundle: Path) -> None:
     assert found[1]["bits_per_character"] == found[1]["perplexity"] == ""
     assert found[1]["forward_nats"] == "0.000000"
     assert answer.stderr.splitlines()[-1].startswith("4 lines (1 empty), 6 tokens (1 unknown), perplexity ")
-
-
-def test_a_row_of_an_archive_names_its_member(bundle: Path) -> None:
-    zip_of(Path("a.zip"), {"一/a.txt": "苹果\n\n", "一/b.txt": "今天吃"})
-    expected = [("a.zip/一/a.txt", "0", "2"), ("a.zip/一/a.txt", "1", "0"), ("a.zip/一/b.txt", "0", "3")]
-    for output in ([], ["--output", "out.tsv"]):
-        answer = elmo_zh("score", "a.zip", "--model", bundle, *output)
-        found = rows(Path("out.tsv").read_text(encoding="utf-8") if output else answer.stdout)
-        assert [(row["file"], row["line"], row["tokens"]) for row in found] == expected
 
 
 def test_a_difference_of_two_models(bundle: Path, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from elmo_zh.contexts.usages import (
     choose_number,
     find_clusters,
     join_directions,
-    near_vector,
     telling_words,
     usage_layer,
     usage_vectors,
@@ -71,22 +70,6 @@ def test_one_cloud_is_one_cluster_whatever_its_shape(seed: int) -> None:
     assert choose_number(np.eye(9), 1) == ClusterChoice()
 
 
-def test_the_same_vectors_give_the_same_clusters() -> None:
-    vectors, _ = drawn_groups((40, 30), 1.0)
-    first, second = find_clusters(vectors, 4, seed=3), find_clusters(vectors, 4, seed=3)
-    np.testing.assert_array_equal(first.labels, second.labels)
-    np.testing.assert_array_equal(first.places, second.places)
-    assert first.choice is None
-    assert len(first.centres) == 4
-    assert (np.diff(np.bincount(first.labels)) <= 0).all()
-
-
-def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usages_module, "MOST_FITTED", 40)
-    vectors, truth = drawn_groups((120, 70), 6.0)
-    np.testing.assert_array_equal(find_clusters(vectors).labels, truth)
-
-
 def test_blurred_groups_are_two_whatever_number_is_the_candidate() -> None:
     vectors, truth = drawn_groups((60, 50, 40), 1.1)
     found = find_clusters(vectors)
@@ -107,13 +90,6 @@ def test_directions_of_an_occurrence_and_of_its_surroundings() -> None:
     np.testing.assert_allclose(found[:, 2:], [[root, -root], [-root, root], [0, 0]], atol=1e-12)
     from_mean = own - [1.6 / 3, 0.6]
     np.testing.assert_allclose(found[:, :2], from_mean / np.linalg.norm(from_mean, axis=1, keepdims=True), atol=1e-12)
-
-
-def test_words_near_by_count_less_the_farther_they_are() -> None:
-    vectors = np.array([[2.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
-    expected = np.array([1 / 1.15, 1 / 1.3]) / np.hypot(1 / 1.15, 1 / 1.3)
-    np.testing.assert_allclose(near_vector(vectors, np.array([-1, 2, 9])), expected, atol=1e-12)
-    assert near_vector(vectors[:0], np.empty(0, np.int64)).tolist() == [0, 0]
 
 
 def test_vectors_of_usages_have_those_of_the_other_words_in_the_line(

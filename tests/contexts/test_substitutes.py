@@ -135,14 +135,6 @@ def test_the_best_rows_are_those_of_a_full_sort_with_many_ties(num_values: int) 
     assert best_rows(np.full(7, -np.inf, np.float32), 3).tolist() == []
 
 
-def test_by_slot_the_token_itself_is_not_read(bundle: Path) -> None:
-    embedder = ElmoEmbedder.load(bundle)
-    first, second = (embedder.substitutes(["我们", word, "。"], 1, ranking="slot") for word in ("吃", "梨"))
-    assert first.best == second.best
-    assert (second.own, first.own in first.best) == (None, True)
-    assert embedder.substitutes(["我们", "吃", "。"], 1, top=2, ranking="slot").best == first.best[:2]
-
-
 def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
     options = ("--model", bundle, "--ranking", "slot", "--json")
     by_word = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options).result()
@@ -159,16 +151,6 @@ def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
     by_pattern = elmo_zh("substitutes", SENTENCE, "--word", "苹果", "--model", bundle, "--json").result()
     expected = ElmoEmbedder.load(bundle).substitutes(found["tokens"], 5)
     assert [each["word"] for each in by_pattern["occurrences"][0]["substitutes"]] == expected.words
-
-
-def test_punctuation_stands_for_punctuation_or_if_it_is_asked_for(bundle: Path) -> None:
-    shown = {}
-    for place, options in (("2", ()), ("2", ("--with-punctuation",)), ("3", ())):
-        typed = ("我们吃苹果。", "--position", place, "--model", bundle, "--ranking", "slot", "--json", *options)
-        [found] = elmo_zh("substitutes", *typed).result()["occurrences"]
-        shown[place, options] = {each["word"] for each in found["substitutes"]}
-    words, everything, marks = shown.values()
-    assert words == everything - {"。"} != everything == marks
 
 
 def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:

@@ -1,7 +1,6 @@
 """`elmo-zh embed`: vectors of a file's lines."""
 
 import json
-import os
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -82,21 +81,6 @@ def test_raw_lines_are_prepared_as_in_training_and_never_split(
         assert_close(vector, expected)
 
 
-def test_layers_and_dtype_can_be_settings(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
-    embed(sample_run, source, "--segmented", "--set", "embed.layers=1", "--set", "embed.dtype=float16")
-    vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
-    assert (attributes["layers"], attributes["dtype"]) == ("1", "float16")
-    for vector, every in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        assert vector.dtype == np.float16
-        np.testing.assert_allclose(vector, every[1], rtol=2**-10, atol=1e-6)
-
-
-def test_layers_that_there_are_not(sample_run: SampleRun, source: Path) -> None:
-    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model, "--layers", "3").only_error(2)
-    assert told == "embed: --layers is '3'; expected all, average, top, mix, or numbers from 0 to 2, each once"
-    assert os.listdir(source.parent) == ["file.txt"]  # noqa: PTH208
-
-
 def test_sentence_index_names_the_last_of_equal_lines(sample_run: SampleRun, source: Path) -> None:
     embed(sample_run, source, "--segmented", "--sentence-index")
     with h5py.File(source.with_name("file.txt.hdf5")) as file:
@@ -151,9 +135,3 @@ def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun,
     source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
     result = embed(sample_run, source, "--segmented", "--layout", layout, "--json").result()
     assert list(result["unknown_words"].items()) == [(f"齉{n}", n) for n in range(13, 3, -1)]
-
-
-def test_a_folder_of_vectors_is_called_a_folder(sample_run: SampleRun) -> None:
-    source = write_lines(Path("file.txt"), ["今天"])
-    told = embed(sample_run, source, "--segmented", "--format", "npy").stdout.splitlines()[0]
-    assert " folder file.txt.npy with info.json, line_offsets.npy, tokens.txt, unknown.npy, vectors.npy (" in told

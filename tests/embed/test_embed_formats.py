@@ -137,14 +137,6 @@ def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None
         assert sorted(read_dump(tmp_path / "out")[2]) == ["dtype", "layers", "model_digest", "segmenter", "unknown"]
 
 
-def test_a_word_longer_than_all_others(sample_run: SampleRun, tmp_path: Path) -> None:
-    """Strings of one length would take the long one's for each of them."""
-    words = ["好" * 3000, *["吃"] * 300]
-    embed(sample_run, write_lines(tmp_path / "file.txt", [" ".join(words)]), "--segmented", "--layers", "top")
-    assert read_dump(tmp_path / "file.txt.hdf5")[1] == [words]
-    assert (tmp_path / "file.txt.hdf5").stat().st_size < 200_000
-
-
 def test_word2vec_holds_the_mean_of_each_word(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
     KeyedVectors = pytest.importorskip("gensim.models", reason="gensim has no wheel for this Python").KeyedVectors
 

@@ -1,17 +1,15 @@
 """`elmo-zh embed` of tables, JSON, archives and paragraphs, and outputs that would replace what is read."""
 
 import zipfile
-from functools import partial
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from contract.command_line import SampleRun, elmo_zh
-from contract.dumps import Interrupted, assert_close, embed, read_dump, write_lines
+from contract.dumps import assert_close, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import dump
 from elmo_zh.text.sentences import split_sentences
 
 PARAGRAPHS = (
@@ -52,18 +50,6 @@ def test_an_archive_and_standard_input(sample_run: SampleRun, embedder: ElmoEmbe
     assert read_dump(Path("x.zip.hdf5"))[1] == [embedder.tokens(text) for text in texts]
     embed(sample_run, "-", "--input-format", "csv", "--field", "review", stdin=hotel.read_bytes())
     assert read_dump(Path("embeddings.hdf5"))[1] == [embedder.tokens(text) for text in texts[:4]]
-
-
-def test_another_field_is_another_text(sample_run: SampleRun, hotel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unfinished output is continued only if the file is read in the same way."""
-    monkeypatch.setattr(dump, "DumpJob", partial(dump.DumpJob, part_lines=1))
-    with monkeypatch.context() as patched:
-        Interrupted(patched, 2)
-        assert elmo_zh("embed", hotel, "--model", sample_run.model).status == 130
-    told = elmo_zh("embed", hotel, "--model", sample_run.model, "--field", "id").only_error()
-    assert "(reading)" in told
-    embed(sample_run, hotel)
-    assert read_dump(hotel.with_name("hotel.csv.hdf5"))[1][3] != []
 
 
 def test_a_folder_is_read_without_outputs_and_without_what_is_no_text(sample_run: SampleRun, hotel: Path) -> None:
@@ -133,11 +119,3 @@ def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> Non
     hint = f"Warning: Some lines of {paragraphs} are long and contain several sentences (1 of 5)"
     assert hint in answer.stderr
     assert elmo_zh("embed", paragraphs, "--segmented", "--split-sentences", "--model", sample_run.model).status == 2
-
-
-def test_raw_text_as_segmented_gets_a_hint(sample_run: SampleRun) -> None:
-    write_lines(Path("raw.txt"), ["今天天气很好，我们去公园散步。"] * 40)
-    answer = embed(sample_run, "raw.txt", "--segmented")
-    [line] = [line for line in answer.stderr.splitlines() if line.startswith("Warning: ")]
-    assert line.startswith("Warning: raw.txt: 100.0% of the 40 tokens are outside the model's vocabulary")
-    assert embed(sample_run, "raw.txt", "--force").stderr.count("Warning: ") == 0

@@ -1,7 +1,6 @@
 """`elmo-zh embed` of several files."""
 
 import gzip
-import re
 from pathlib import Path
 
 import h5py
@@ -79,12 +78,3 @@ def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts
         assert path.read_bytes() == before
     Path("corpus").write_bytes(b"")
     assert elmo_zh(*arguments, "corpus").status == 0
-
-
-def test_what_it_tells_before_and_after(sample_run: SampleRun, source: Path) -> None:
-    answer = embed(sample_run, source, "--segmented", "--layers", "average", "--dtype", "float16")
-    expected = r"file\.txt contains 7 lines and 28 tokens; the vectors take 784 bytes, .* free\n"
-    assert re.search(expected, answer.stderr)
-    assert "32.1% of the words are unknown; the most frequent: 春天 (1), '花\\u3000开' (1), 美 (1)," in answer.stdout
-    assert ", 美 (1), '一行\\u2028两行' (1)," in answer.stdout
-    assert answer.stdout.count("\n") == 2

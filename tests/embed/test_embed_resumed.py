@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import h5py
 import pytest
 from contract.command_line import SampleRun, elmo_zh, run_python
-from contract.dumps import SEGMENTED_LINES, Interrupted, embed, write_lines
+from contract.dumps import SEGMENTED_LINES, Interrupted, embed
 
 from elmo_zh.embed import dump
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -28,21 +28,6 @@ def unfinished(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPa
     assert answer.stdout == ""
     assert not source.with_name("file.txt.hdf5").exists()
     return source.with_name("file.txt.hdf5.parts")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [[], ["--layers", "top"], ["--precision", "bfloat16"], ["--unknown", "unk"], ["--pool", "mean"], ["--stateful"]],
-)
-def test_an_unfinished_output_of_another_text_or_settings_is_refused(
-    sample_run: SampleRun, source: Path, unfinished: Path, changes: list[str]
-) -> None:
-    if not changes:
-        write_lines(source, ["别的 一 句"])
-    told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model, *changes).only_error()
-    assert str(unfinished) in told
-    assert "--force" in told
-    assert unfinished.exists()
 
 
 def test_an_unfinished_output_may_end_in_another_form(sample_run: SampleRun, source: Path, unfinished: Path) -> None:

@@ -96,16 +96,6 @@ def test_a_state_that_was_saved_goes_on_in_another_embedder(sample_run: SampleRu
     assert_all_close(stateful.embed_tokens(SENTENCES[4:]), expected, 0)
 
 
-def test_a_state_of_another_model_changes_nothing(sample_run: SampleRun, stateful: ElmoEmbedder) -> None:
-    stateful.embed_tokens(SENTENCES[:4])
-    saved = stateful.state_arrays()
-    for wrong in ({**saved, "output_0": saved["output_0"][..., :1]}, {**saved, "cell_2": saved["cell_1"]}, {}):
-        with pytest.raises(ValueError, match=r"restore_state: the state has .* as state_arrays"):
-            stateful.restore_state(wrong)
-    for name, array in stateful.state_arrays().items():
-        np.testing.assert_array_equal(array, saved[name])
-
-
 def outputs_expected(embedder: ElmoEmbedder, sentences: Any, weights: Any) -> dict[str, Any]:
     longest = max(map(len, sentences))
     expected = {
@@ -156,32 +146,10 @@ def test_outputs_of_lists_of_words(embedder: ElmoEmbedder, weights: Any) -> None
     assert_outputs(found, outputs_expected(embedder, SENTENCES, weights or EQUAL))
 
 
-def test_outputs_of_no_sentences_and_of_empty_ones(embedder: ElmoEmbedder) -> None:
-    for sentences, sequence_len in (([], None), ([], []), ([[], []], None), (["", " "], None), ([["我"]], [0])):
-        found = embedder.outputs(sentences, sequence_len)
-        B = len(sentences)
-        assert {name: array.shape for name, array in found.items()} == {
-            "word_emb": (B, 0, PROJECTION),
-            "lstm_outputs1": (B, 0, WIDTH),
-            "lstm_outputs2": (B, 0, WIDTH),
-            "elmo": (B, 0, WIDTH),
-            "default": (B, WIDTH),
-            "sequence_len": (B,),
-        }
-        assert (found["default"] == 0).all()
-        assert [array.dtype for array in found.values()] == [np.float32] * 5 + [np.int32]
-
-
 @pytest.mark.parametrize("lengths", [[2], [2, 1, 0], [3, 1], [-1, 1], []])
 def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> None:
     found = message_of(ElmoZhError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
     assert found == f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count."
-
-
-@pytest.mark.parametrize(("weights", "shape"), [([1, 2], "(2,)"), ([[1, 2, 3]], "(1, 3)"), ([], "(0,)")])
-def test_weights_that_do_not_fit(embedder: ElmoEmbedder, weights: Any, shape: str) -> None:
-    found = message_of(ElmoZhError, lambda: embedder.outputs([["我"]], layer_weights=weights))
-    assert found == f"layer_weights has shape {shape}; expected (3,)."
 
 
 def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:

@@ -2,9 +2,7 @@
 
 import pickle
 import shutil
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,8 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle.read import load_bundle
 from elmo_zh.config import TextConfig
-from elmo_zh.embed import embedder as embedder_module
 from elmo_zh.embed.embedder import EmbeddedSentence
-from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.errors import BundleError
 from elmo_zh.reader import bilm
 from elmo_zh.reader.batches import BothWays, pack_both_ways
@@ -196,30 +191,6 @@ def test_a_stream_reads_no_more_than_a_window_ahead(
     assert [sum(batch) for batch in batches] == [4, 5, 2]
 
 
-@pytest.mark.filterwarnings("ignore::elmo_zh.UnknownWordsWarning")
-def test_a_window_ends_with_so_many_tokens(token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW_TOKENS", 5)
-    taken: list[str] = []
-    stream = token_embedder.embed_iter(noted(["我吃", "", "苹果", "果", "桃" * 11, "我"], taken))
-    seen = [len(taken) for _ in stream]
-    assert seen == [4, 4, 4, 4, 5, 6]
-
-
-def test_a_stream_that_nobody_finishes_leaves_the_embedder_as_it_was(embedder: ElmoEmbedder) -> None:
-    expected = embedder.embed(LINES)
-    stream = embedder.embed_iter(LINES)
-    next(stream)
-    assert_all_close(embedder.embed(LINES), expected, 0)
-    stream.close()
-
-
-def test_a_stream_of_a_stateful_embedder_carries_its_state(bundles: dict[str, Path]) -> None:
-    list_of, stream_of = (ElmoEmbedder.load(bundles["token"], "cpu", stateful=True) for _ in range(2))
-    expected = list_of.embed(LINES)
-    assert_all_close([each.vectors for each in stream_of.embed_iter(LINES)], expected)
-    assert np.abs(expected[0] - expected[3]).max() > 1e-3
-
-
 # Threads and processes
 
 
@@ -238,60 +209,6 @@ def test_threads_share_an_embedder(bundle: Path, precision: str) -> None:
     for theirs, ours in zip(expected, found, strict=True):
         for vectors in ours:
             assert_all_close(vectors, theirs)
-
-
-@pytest.mark.parametrize("lower", ["bfloat16", "int8"])
-def test_embedders_of_different_precision_share_a_bundle(bundle: Path, lower: str) -> None:
-    """In turn and in two threads, each as if it were alone; every call has new words, for the character CNN."""
-    precisions = ("float32", lower)
-    calls = [[[word] * 3, [word, "我"]] for word in dict.fromkeys("".join(LINES)) if word.strip()]
-    alone = (ElmoEmbedder.load(bundle, "cpu", each) for each in precisions)
-    expected = [[embedder.embed_tokens(call) for call in calls] for embedder in alone]
-    loaded = load_bundle(bundle)
-    first, second = (ElmoEmbedder(loaded, "cpu", each) for each in precisions)
-    in_turn = [(first.embed_tokens(call), second.embed_tokens(call)) for call in calls]
-    for found, wanted in zip(in_turn, zip(*expected, strict=True), strict=True):
-        for ours, theirs in zip(found, wanted, strict=True):
-            assert_all_close(ours, theirs, 0)
-    assert max(np.abs(one[0] - other[0]).max() for one, other in in_turn) > 1e-4
-
-    both_ready = threading.Barrier(2)
-
-    def embed_all(precision: str) -> list[list[NDArray[np.float32]]]:
-        embedder = ElmoEmbedder(loaded, "cpu", precision)
-        both_ready.wait()
-        return [embedder.embed_tokens(call) for call in calls]
-
-    with ThreadPoolExecutor(2) as pool:
-        for found, wanted in zip(pool.map(embed_all, precisions), expected, strict=True):
-            for ours, theirs in zip(found, wanted, strict=True):
-                assert_all_close(ours, theirs, 1e-6)
-
-
-def test_threads_take_turns(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that waits has time enough to come in between, if it could."""
-    inside, most = [0], [0]
-
-    def slow(real: Callable[..., Any]) -> Callable[..., Any]:
-        def work(*arguments: Any, **settings: Any) -> Any:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            time.sleep(0.02)
-            found = real(*arguments, **settings)
-            inside[0] -= 1
-            return found
-
-        return work
-
-    made = []
-    monkeypatch.setattr(SentenceVectors, "read", slow(SentenceVectors.read))
-    monkeypatch.setattr(
-        embedder_module, "SentenceVectors", slow(lambda *settings: made.append(1) or SentenceVectors(*settings))
-    )
-    shared = ElmoEmbedder.load(bundle, "cpu")
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(shared.embed, [LINES] * 7))
-    assert (len(made), most, inside) == (1, [1], [0])
 
 
 @pytest.mark.parametrize(
@@ -382,18 +299,6 @@ def test_characters_beyond_the_basic_plane(bundle: Path, line: str) -> None:
         np.testing.assert_allclose(found.vectors, oracle_layers(bundle, found.tokens)[:, 1:-1], rtol=0, atol=1e-5)
     together = embedder.embed([*LINES, line, *LINES])[len(LINES)]
     np.testing.assert_allclose(together, found.vectors, rtol=0, atol=1e-6)
-
-
-def test_a_line_of_thousands_of_tokens(tmp_path: Path) -> None:
-    folder = write_model(tmp_path / "model", TOKENS, words=WORDS, text=BY_CHARACTER)
-    embedder = ElmoEmbedder.load(folder, "cpu")
-    short = ["我吃苹果。", "果", "桃"]
-    expected = embedder.embed(short)
-    long = "".join(np.random.default_rng(7).choice([*WORDS, "桃"], 2503))
-    first, second, found, third = embedder.embed([*short[:2], long, short[2]])
-    assert_all_close([first, second, third], expected)
-    assert found.shape == (L + 1, 2503, 2 * P)
-    np.testing.assert_allclose(found, oracle_layers(folder, list(long))[:, 1:-1], rtol=0, atol=1e-5)
 
 
 # Precision

@@ -71,17 +71,3 @@ def test_layers_of_each_token(sample_run: SampleRun, tmp_path: Path, layers: str
         for number, layer in zip(numbers, file["vectors"][()], strict=True):
             np.testing.assert_array_equal([row[f"layer_{number}"] for row in table], layer)
         assert [text.decode() for text in file["text"][()]] == ["今天 天气 很 好", "齉龘"]
-
-
-def test_a_long_line_is_stored_once(sample_run: SampleRun, tmp_path: Path) -> None:
-    """Written out for each token, its text alone would take 90 MB."""
-    words = [f"词{number}" for number in range(2500)]
-    source = write_lines(tmp_path / "file.txt", [" ".join(words)])
-    embed(sample_run, source, "--segmented", *PARQUET, "--by", "token")
-    path = tmp_path / "file.txt.parquet"
-    text = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).column(4)
-    assert text.path_in_schema == "text"
-    assert text.total_uncompressed_size < 100_000
-    table = pyarrow.parquet.read_table(path)
-    assert table.nbytes < 2_000_000
-    assert table["text"][2499].as_py() == " ".join(words)

@@ -43,14 +43,6 @@ def test_worked_by_hand(layers: str, pool: str, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("pool", POOL_METHODS)
-def test_what_is_given_keeps_no_memory_of_the_tokens(pool: str) -> None:
-    activations = ACTIVATIONS[:, :1].copy()
-    found = Reduction(layers=Layers("all"), pool=pool).apply(activations)
-    activations += 1
-    np.testing.assert_array_equal(found, ACTIVATIONS[:, 0])
-
-
-@pytest.mark.parametrize("pool", POOL_METHODS)
 def test_a_line_without_tokens_is_zeros(pool: str) -> None:
     nothing = np.zeros((2, 0, 4), np.float32)
     np.testing.assert_array_equal(Reduction(layers=Layers("all"), pool=pool).apply(nothing), np.zeros((2, 4)))

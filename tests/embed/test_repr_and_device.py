@@ -4,26 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from drawn_bundles import TOKENS, P, add_word2vec, write_model
 from messages import message_of
 
-from elmo_zh import ElmoEmbedder, LineScorer, Word2Vec
-from elmo_zh.config import TextConfig
+from elmo_zh import ElmoEmbedder
 from elmo_zh.errors import ElmoZhError
 
 WORDS = ("我", "吃", "苹", "果", "。", "今天", "天气")
-
-
-def test_what_the_interpreter_shows(by_character: Path, tmp_path: Path) -> None:
-    folder = by_character
-    embedder = ElmoEmbedder.load(folder, "cpu")
-    [sentence] = embedder.embed(["我吃"], return_tokens=True)
-    assert repr(sentence) == "EmbeddedSentence(tokens=['我', '吃'])"
-    assert repr(embedder) == f"<ElmoEmbedder of {folder}: 3 layers, dimension {2 * P}, cpu>"
-    model = write_model(tmp_path / "model", TOKENS, words=WORDS, text=TextConfig(), with_softmax=True)
-    assert repr(LineScorer.load(model)) == f"<LineScorer of {model}: 3 layers, dimension {2 * P}>"
-    word2vec = Word2Vec.load(add_word2vec(model))
-    assert repr(word2vec) == f"<Word2Vec of {len(WORDS) + 3} tokens: dimension {word2vec.dimension}>"
 
 
 def test_a_device_of_torch(by_character: Path) -> None:

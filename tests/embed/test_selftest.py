@@ -1,7 +1,6 @@
 """`elmo-zh info --check` of a bundle: a sound model passes, and each fault is found by its check."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -89,26 +88,6 @@ def test_stored_vectors_that_were_altered(model: Path, amount: float, line: int,
     with h5py.File(model / "golden.hdf5") as file:
         share = 0.003 / max(1, np.abs(file["1"][()]).max())
     assert check_lines(answer)[1].endswith(f"largest difference {share:.1e}") == (amount == -0.003)
-
-
-def test_stored_vectors_of_another_shape(model: Path) -> None:
-    with h5py.File(model / "golden.hdf5", "a") as file:
-        shorter = file["1"][:, :-1]
-        del file["1"]
-        file["1"] = shorter
-    sign(model)
-    assert failed_checks(elmo_zh("info", model, "--check")) == [STORED]
-    answer = elmo_zh("info", model, "--json", "--check")
-    result = json.loads(answer.stdout)
-    assert (answer.status, result["passed"]) == (1, False)
-    assert [check["name"] for check in result["checks"] if not check["passed"]] == [STORED]
-
-
-def test_weights_that_were_altered(model: Path) -> None:
-    with h5py.File(model / "weights.hdf5", "a") as file:
-        file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0"][...] *= 1.01
-    sign(model)
-    assert failed_checks(elmo_zh("info", model, "--check")) == [STORED]
 
 
 def rows_of_other_words(model: Path) -> list[int]:

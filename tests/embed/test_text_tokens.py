@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,13 +86,3 @@ def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
     monkeypatch.setattr(text_tokens, "_MOST_LINE_BYTES", 1000)
     path = write_lines(tmp_path / "file.txt", ["好 " * 90])
     assert message_of(CorpusError, lambda: write(embedder, work, path, segmented=segmented)).endswith(advice)
-
-
-def test_long_lines_do_not_count_for_a_model_of_whole_lines(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
-    bundle = embedder.bundle
-    assert bundle.text is not None
-    of_lines = ElmoEmbedder(replace(bundle, text=replace(bundle.text, split_sentences=False)), "cpu")
-    path = write_lines(tmp_path / "a.txt", ["今天天气很好，我们去公园散步。我们在公园里吃了苹果和面包，喝了水。" * 5])
-    assert write(of_lines, work, path, segmented=False).counts.long_lines == 0
-    work.remove()
-    assert write(embedder, work, path, segmented=False).counts.long_lines == 1

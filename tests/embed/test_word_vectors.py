@@ -111,17 +111,6 @@ def test_no_more_words_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) 
         assert_vectors(model, model.vectors(words), words)
 
 
-def test_vectors_given_do_not_change_when_others_take_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_vectors, "_MOST_KEPT_WORDS", 3)
-    model = CharacterModel()
-    found = model.vectors(["一", "二"])
-    before = found.copy()
-    model.vectors(["三", "四", "五"])
-    np.testing.assert_array_equal(found, before)
-    found[:] = 0
-    assert_vectors(model, model.vectors(["一", "三"]), ["一", "三"])
-
-
 # Token mode
 
 
@@ -164,8 +153,3 @@ def test_subwords_are_what_a_regular_expression_finds(word: str, words: set[str]
     subwords = Vocabulary((*SPECIALS, *sorted(words))).find_subwords(word)
     assert subwords == expected
     assert all(subword in words and subword != word for subword in subwords)
-
-
-def test_a_very_long_word_is_searched_in_proportion_to_its_length() -> None:
-    """If all parts of it were looked up, there would be two thousand million."""
-    assert VOCABULARY.find_subwords("桃" * 60_000 + "苹果") == ["苹", "果"]

@@ -109,25 +109,6 @@ def test_places_are_dropped_independently() -> None:
         assert abs(float(correlation)) < 5 / math.sqrt(400_000 - distance)
 
 
-def test_the_seed_decides() -> None:
-    values = torch.randn(3, 101, generator=torch.Generator().manual_seed(1))
-    first = drop_seeded(values, 0.3)
-    following = drop(values, 0.3)
-    assert torch.equal(drop_seeded(values, 0.3), first)
-    assert torch.equal(drop(values, 0.3), following)
-    for other in (following, drop_seeded(values, 0.3, seed=4)):
-        assert not torch.equal(other != 0, first != 0)
-
-
-@pytest.mark.parametrize("shape", [(0,), (1,), (2,), (3,), (5,), (7, 1), (3, 5, 7), (2, 3, 0), (2, 2, 2)])
-def test_any_shape(shape: tuple[int, ...]) -> None:
-    values = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    dropped = drop_seeded(values, 0.5)
-    assert dropped.shape == values.shape
-    assert dropped.dtype == torch.float32
-    assert ((dropped == 0) | (dropped == 2 * values)).all()
-
-
 def test_the_gradient_passes_where_the_value_did_and_the_order_in_memory_is_no_matter() -> None:
     values = torch.randn(5, 3).T.requires_grad_()
     dropped = drop_seeded(values, 0.4)

@@ -9,18 +9,14 @@ import torch
 from parity import numpy_character_cnn as oracle
 from small_trainings import SHAPE
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_zh.model import character_cnn
-from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.character_cnn import CharacterCNN
 from elmo_zh.model.kernels import character_windows
 from elmo_zh.model.precision import BFLOAT16
 from elmo_zh.model.token_encoder import TokenInputs
 from elmo_zh.reader.shape import CharacterShape
-from elmo_zh.vocabulary.lexicon import Lexicon
-from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 # Distinct primes, so that a swapped axis fails.
 SLOTS, DIMENSION, OUTPUT = 17, 3, 7
@@ -122,18 +118,6 @@ def test_words_come_back_in_their_order_whatever_is_computed_at_once(
     assert build_cnn().encode(spellings(WORDS)[:0]).shape == (0, OUTPUT)
 
 
-def test_short_words_do_not_pay_for_empty_slots_and_are_the_same_alone(way: str) -> None:
-    cnn, num_slots = build_cnn(num_slots=53), 53
-    costs = {}
-    for name, words in {"short": ["a", "好"] * 2, "long": ["a", "好" * 16] * 2}.items():
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            found = cnn.encode(spellings(words, num_slots))
-        costs[name] = counter.get_total_flops()
-        torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
-    # By endings, products are of the different characters only, however many slots there are.
-    assert (costs["short"] < costs["long"] / 3) if way == "windows" else (costs["short"] == costs["long"])
-
-
 @pytest.mark.usefixtures("way")
 def test_a_filter_may_respond_most_to_padding() -> None:
     """Worked by hand. Cutting off padding must leave what such a filter responds to, where a word has that much."""
@@ -166,20 +150,6 @@ def test_a_word_that_stands_twice_has_one_vector_and_both_gradients() -> None:
     expected = torch.autograd.grad((each * weighting.view(6, OUTPUT)).sum(), parameters)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
-
-
-def test_a_batch_spells_each_distinct_word_once() -> None:
-    lexicon = Lexicon(Vocabulary((*SPECIALS, "好", "天")), SLOTS)
-    ids = torch.tensor([[0, *lexicon.encode(["天", "苹果", "天"]), 1], [0, *lexicon.encode(["梨", "苹果", "好"]), 1]])
-    inputs = build_inputs(lexicon, ids)
-    assert inputs.spellings is not None
-    words = ("<S>", "</S>", "好", "天", "苹果", "梨")
-    assert sorted(inputs.spellings.tolist()) == sorted(spellings(words).tolist())
-    cnn = build_cnn()
-    with torch.no_grad():
-        found = cnn(inputs)
-    expected = expected_vectors(cnn, ["<S>", "天", "苹果", "天", "</S>", "<S>", "梨", "苹果", "好", "</S>"])
-    torch.testing.assert_close(found, expected.view(2, 5, OUTPUT), rtol=0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("way")

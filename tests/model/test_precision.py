@@ -10,7 +10,7 @@ from small_trainings import SHAPE
 from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config import TrainConfig
 from elmo_zh.model import precision, precision_choice
-from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, PRECISIONS
 from elmo_zh.model.precision_choice import PrecisionChoice, advise_against, choose_precision
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -21,23 +21,6 @@ def test_settings_offer_every_precision_and_no_other() -> None:
     assert all(name == each.name for name, each in PRECISIONS.items())
     for name, each in PRECISIONS.items():
         assert each.is_quantised is any(TrainConfig(precision=name).problems())
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_products_have_the_dtype_of_weights_or_of_autocast_or_the_rounded_one(dtype: torch.dtype) -> None:
-    weight = torch.zeros(1, dtype=dtype)
-    assert [each.product_dtype(weight) for each in (FLOAT32, BFLOAT16, INT8)] == [dtype, torch.bfloat16, dtype]
-    with torch.autocast("cpu", torch.bfloat16):
-        assert {each.product_dtype(weight) for each in PRECISIONS.values()} == {torch.bfloat16}
-
-
-@pytest.mark.parametrize(("has_instructions", "expected"), [(True, 2), (False, 4)])
-def test_bytes_are_those_that_the_processor_computes_with(
-    monkeypatch: pytest.MonkeyPatch, has_instructions: bool, expected: int
-) -> None:
-    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: has_instructions)
-    assert [precision.computed_dtype(each.dtype, CPU).itemsize for each in (FLOAT32, BFLOAT16)] == [4, expected]
-    assert precision.computed_dtype(BFLOAT16.dtype, GPU).itemsize == 2
 
 
 # The faster one, by pretended rates of products; nothing here depends on this machine's

@@ -102,24 +102,6 @@ def test_another_number_of_initial_weights(initial: list[float]) -> None:
         ScalarMix(2, initial_scalar_parameters=initial)
 
 
-def test_layers_that_cannot_be_mixed() -> None:
-    for number in (0, 1, 3):
-        with pytest.raises(ValueError, match=f"{number} layers were given, but this is a mix of 2"):
-            ScalarMix(2)([LAYERS[0]] * number)
-    with pytest.raises(ValueError, match="layer normalisation needs the mask of the tokens"):
-        ScalarMix(2, do_layer_norm=True)(LAYERS)
-
-
-def test_numpy_arrays_are_mixed_too() -> None:
-    """Such as the vectors of ElmoEmbedder, also in half precision; gradients reach the weights."""
-    mix, layers = ScalarMix(2), np.stack([layer.numpy() for layer in LAYERS])
-    assert_equal(mix(layers), mix(LAYERS).detach())
-    assert_equal(mix(list(layers.astype(np.float16))), mix(LAYERS).detach())
-    assert mix(layers.astype(np.float16)).dtype == torch.float32
-    mix(layers).sum().backward()
-    assert all(parameter.grad is not None for parameter in mix.parameters())
-
-
 def test_scalar_mixes_learn_at_their_own_rate() -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:

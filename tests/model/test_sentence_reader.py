@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model import sentence_reader
 from elmo_zh.model.batches import pad_sentences
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
@@ -92,20 +91,6 @@ def test_a_state_of_each_sentence_is_carried_in_and_stays_as_it_was() -> None:
     assert not torch.allclose(found, expected_layers(bilm, sentences), atol=1e-2)
 
 
-def test_the_state_after_one_piece_leads_into_the_next() -> None:
-    """A sentence cut in two at a token: each direction goes on in its own order of reading."""
-    bilm = draw_bilm(PLAIN)
-    whole, first = np.array([0, 5, 9, 4, 11, 1]), np.array([0, 5, 9])
-    expected, state = read(bilm, [whole])
-    _, between = read(bilm, [first])
-    found, after = read(bilm, [np.array([4, 11, 1])], between)
-    P = PLAIN.projection_dim
-    assert_close(found[:, 0, :P], expected[:, 3, :P])  # the forward LM at 11
-    for ours, theirs in zip(after, state, strict=True):
-        assert_close(ours.output[0], theirs.output[0])
-        assert_close(ours.cell[0], theirs.cell[0])
-
-
 @pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 def test_sentences_do_not_depend_on_each_other(precision: Precision) -> None:
     bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
@@ -129,22 +114,3 @@ def test_lower_precision_stays_close(precision: Precision, bound: float, changes
     assert (difference < bound).all()
     for ours, theirs in zip(state, exact_state, strict=True):
         assert (ours.cell - theirs.cell).abs().max() < bound * theirs.cell.abs().max()
-
-
-@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_without_torchscript_it_reads_the_same(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
-    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
-    expected, state = read(bilm, sentences, precision=precision)
-    monkeypatch.setattr(sentence_reader, "scripted", lambda function: function)
-    found, after = read(bilm, sentences, precision=precision)
-    assert_close(found, expected, 1e-6)
-    assert_states_close(after, state)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_one_thread_or_two_read_the_same(precision: Precision, num_threads: int) -> None:
-    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
-    found, _ = read(bilm, sentences, precision=precision)
-    assert torch.get_num_threads() == num_threads
-    torch.set_num_threads(3 - num_threads)
-    assert_close(found, read(bilm, sentences, precision=precision)[0], 1e-6)

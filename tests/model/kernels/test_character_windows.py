@@ -96,13 +96,6 @@ def test_shortening_an_ending_spells_the_word(words: list[list[int]]) -> None:
     assert len(found.shorter) == 1 + len(spelled)
 
 
-def test_empty_slots_and_words_that_stand_twice_cost_nothing() -> None:
-    words = [[1, 2, 3], [4, 2, 3], [5]]
-    few, many = (find_endings(pad(words, num_slots), PADDING, WIDEST) for num_slots in (11, 997))
-    assert len(few.shorter) == len(many.shorter) == 1 + WIDEST + 2 + 2 + 1
-    assert len(find_endings(pad(words * 3), PADDING, WIDEST).shorter) == len(few.shorter)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_word_has_the_same_numbers_in_every_company(dtype: torch.dtype) -> None:
     """Not one bit is another: words may be embedded in any batches."""
@@ -113,36 +106,3 @@ def test_a_word_has_the_same_numbers_in_every_company(dtype: torch.dtype) -> Non
         assert torch.equal(largest_responses(words[turned], PADDING, embedding, kernels, dtype), together[turned])
         for some in (slice(0, 1), slice(41, 42), slice(13, 19), slice(60, 101)):
             assert torch.equal(largest_responses(words[some], PADDING, embedding, kernels, dtype), together[some])
-
-
-def errors_in_bfloat16(words: Tensor) -> Tensor:
-    """Mean errors against float64, of values and gradients (columns): ours, and with windows one by one (rows)."""
-    embedding, kernels = draw_weights(torch.float32)
-
-    def respond_in(dtype: torch.dtype) -> Tensor:
-        return one_by_one(words, embedding.to(dtype), [kernel.to(dtype) for kernel in kernels])
-
-    exact, by_windows = respond_in(torch.float64), respond_in(torch.bfloat16).float()
-    found = largest_responses(words, PADDING, embedding, kernels, torch.bfloat16)
-    assert found.dtype == torch.float32
-    exact_gradients = gradients(exact, embedding, kernels)
-    errors = []
-    for responses in (found, by_windows):
-        pairs = zip(gradients(responses, embedding, kernels), exact_gradients, strict=True)
-        of_gradients = sum(float((ours - theirs).norm() / theirs.norm()) for ours, theirs in pairs)
-        errors.append([float((responses - exact).detach().abs().mean()), of_gradients])
-    return torch.tensor(errors)
-
-
-def test_bfloat16_is_as_exact_as_products_of_windows_in_it() -> None:
-    """Over several draws: which of two like windows is the larger one is chance, and most of a gradient's error."""
-    ours, theirs = torch.stack([errors_in_bfloat16(draw_words(331, seed)) for seed in range(8)]).mean(dim=0)
-    assert (ours > 0).all()
-    assert (ours < theirs).all()
-
-
-@pytest.mark.parametrize(("character", "error"), [(-1, RuntimeError), (PADDING + 1, IndexError)])
-def test_a_character_that_is_none(character: int, error: type[Exception]) -> None:
-    embedding, kernels = draw_weights()
-    with pytest.raises(error):
-        largest_responses(pad([[1, character]]), PADDING, embedding, kernels, torch.float64)

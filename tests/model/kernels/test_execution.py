@@ -2,16 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels import execution
-from elmo_zh.model.kernels.execution import compute_in_halves, side_by_side, with_half_of_the_threads
+from elmo_zh.model.kernels.execution import compute_in_halves, side_by_side
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -40,17 +37,6 @@ def test_each_half_has_half_of_the_threads_and_no_gradient(num_threads: int) -> 
         assert side_by_side(work) == ((0, half, False, False), (1, half, False, False))
         assert torch.get_num_threads() == num_threads
         assert torch.is_grad_enabled()
-
-
-def test_inference_mode_reaches_both(num_threads: int) -> None:
-    def work(half: int) -> torch.Tensor:
-        return torch.full((3,), float(half))
-
-    with torch.inference_mode():
-        made = side_by_side(work)
-        assert torch.is_inference_mode_enabled()
-    assert [tensor.is_inference() for tensor in made] == [True, True]
-    assert not any(tensor.is_inference() for tensor in side_by_side(work))
 
 
 @pytest.mark.parametrize("failing", [(0,), (1,), (0, 1)])
@@ -92,74 +78,6 @@ def test_two_threads_may_ask_for_it_at_once() -> None:
     assert results == [((caller, 0), (caller, 1)) for caller in range(23)]
 
 
-@pytest.fixture
-def _helper_is_kept_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As where another program has its core: it does not start before the test is over."""
-    is_over = threading.Event()
-    with ThreadPoolExecutor(1) as helper:
-        helper.submit(is_over.wait)
-        monkeypatch.setattr(execution, "_helper", helper)
-        yield
-        is_over.set()
-
-
-@pytest.mark.usefixtures("_two_threads", "_helper_is_kept_away")
-def test_a_half_that_the_helper_has_not_begun_is_computed_here() -> None:
-    here = threading.get_ident()
-
-    def work(half: int) -> tuple[int, int, int, bool]:
-        return half, threading.get_ident(), torch.get_num_threads(), torch.is_grad_enabled()
-
-    def fail(half: int) -> None:
-        if half:
-            raise OddError
-
-    for _ in range(2):
-        assert side_by_side(work) == ((0, here, 1, False), (1, here, 1, False))
-        with pytest.raises(OddError):
-            side_by_side(fail)
-        assert torch.get_num_threads() == 2
-        assert torch.is_grad_enabled()
-
-
-def test_half_of_the_threads_between_the_halves_and_all_for_both_together(num_threads: int) -> None:
-    half, both = max(1, num_threads // 2), threading.Barrier(1 if num_threads == 1 else 2)
-
-    def work(_: int) -> tuple[int, int]:
-        both.wait()  # each half has a thread
-        return torch.get_num_threads(), threading.get_ident()
-
-    @with_half_of_the_threads()
-    def step() -> tuple[Any, ...]:
-        found = torch.get_num_threads(), side_by_side(work)
-        assert torch.get_num_threads() == half
-        return found
-
-    for _ in range(2):
-        outside, ((threads, here), (threads_too, there)) = step()
-        assert (outside, threads, threads_too) == (half, half, half)
-        assert (here == there) is (num_threads == 1)
-        assert torch.get_num_threads() == num_threads
-
-
-def test_half_of_the_threads_is_not_halved_again(num_threads: int) -> None:
-    """As where a network that trains asks a biLM for vectors."""
-    half = max(1, num_threads // 2)
-
-    @with_half_of_the_threads()
-    def inner() -> tuple[Any, ...]:
-        return torch.get_num_threads(), side_by_side(lambda _: torch.get_num_threads())
-
-    with with_half_of_the_threads():
-        assert inner() == (half, (half, half))
-        assert torch.get_num_threads() == half
-        assert side_by_side(lambda one: side_by_side(lambda other: (one, other))) == (
-            ((0, 0), (0, 1)),
-            ((1, 0), (1, 1)),
-        )
-    assert torch.get_num_threads() == num_threads
-
-
 # Rows in halves
 
 
@@ -190,14 +108,3 @@ def test_a_parameter_that_one_half_alone_uses_has_its_gradient() -> None:
     )
     found.sum().backward()  # type: ignore[no-untyped-call]
     assert (first.grad, second.grad, neither.grad) == (4, 3, None)
-
-
-def test_without_a_gradient_there_is_none() -> None:
-    weight = torch.ones((), requires_grad=True)
-
-    def double(rows: slice) -> Tensor:
-        return torch.arange(5.0)[rows] * 2 * weight
-
-    with torch.no_grad():
-        assert not compute_in_halves(double, 5, [weight]).requires_grad
-    assert not compute_in_halves(double, 5, [weight.detach()]).requires_grad

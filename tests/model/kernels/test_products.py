@@ -86,20 +86,6 @@ def test_an_int8_product_is_the_quantised_one_worked_out_by_hand(
     np.testing.assert_allclose(found.double().numpy(), int8_by_hand(rows, matrix, bias), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.usefixtures("is_packed")
-@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
-    rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
-    rows[3], matrix[:, 2] = 0.0, 0.0
-    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
-    assert torch.equal(found[3], bias)
-    assert torch.equal(found[:, 2], bias[2].expand(5))
-    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
-    assert not without[3].any()
-    assert not without[:, 2].any()
-    assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()
-
-
 @pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
 @pytest.mark.parametrize("sizes", [(67, *rest) for _, *rest in SIZES])
 def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], precision: Precision) -> None:
@@ -117,32 +103,6 @@ def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], p
     others = as_read(draw(4, num_rows, width) * 1e4, precision)
     others[41] = rows[41]
     torch.testing.assert_close(inference_product(others, product)[41], whole[41], rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.usefixtures("is_packed")
-@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_what_is_ready_has_no_gradient_and_later_changes_do_not_reach_it(precision: Precision) -> None:
-    rows = as_read(draw(1, 3, 5), precision)
-    matrix, same_rows = draw(2, 5, 7).requires_grad_(), rows.clone()
-    product = build_inference_product(matrix, draw(3, 7).requires_grad_(), precision)
-    before = inference_product(rows, product)
-    assert torch.equal(rows, same_rows)
-    assert not before.requires_grad
-    with torch.no_grad():
-        matrix.zero_()
-    assert torch.equal(inference_product(rows, product), before)
-
-
-@pytest.mark.usefixtures("is_packed")
-@pytest.mark.parametrize("num_rows", [1, 3, 67])
-def test_int8_sums_of_the_largest_numbers(num_rows: int) -> None:
-    """Both factors are as large as they can be: 255 once shifted, and 127 or -127."""
-    width, num_columns = 61, 37
-    rows = torch.full((num_rows, width), 3.0)
-    matrix = torch.full((width, num_columns), 2.0)
-    matrix[:, ::2] = -2.0
-    found = inference_product(rows, build_inference_product(matrix, None, INT8))
-    torch.testing.assert_close(found, rows @ matrix, rtol=1e-6, atol=0)
 
 
 def missing(*_: object) -> Tensor:
@@ -232,19 +192,3 @@ def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions
     tolerance = 0.05 if has_instructions else 1e-6
     torch.testing.assert_close(once.double(), exact, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(found.double(), exact + bias.double(), rtol=tolerance, atol=tolerance)
-
-
-def test_a_view_that_is_not_contiguous_is_packed() -> None:
-    """As the transposed matrix on the way back is."""
-    if not products.can_pack(torch.zeros(1), torch.float32):
-        pytest.skip("matrices cannot be packed here")
-    rows, view = draw(1, 3, 5), draw(5, 7, 5).T
-    packed = products.pack(view, is_packed=True)
-    torch.testing.assert_close(products.multiply(rows, packed, None, is_packed=True), rows @ view)
-
-
-def test_only_float32_states_are_packed() -> None:
-    assert not products.can_pack(torch.zeros(1, dtype=torch.float64), torch.float64)
-    assert not products.can_pack(torch.zeros(1, dtype=torch.float64), torch.float32)
-    assert not products.can_pack(torch.zeros(1), torch.float16)
-    assert not products.can_pack(torch.zeros(1, device="meta"), torch.float32)

@@ -2,10 +2,7 @@
 
 import functools
 import re
-import time
-import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -33,32 +30,6 @@ def test_they_are_measured_again_with_another_torch() -> None:
 def test_torchscript_takes_it(function: Callable[..., Any]) -> None:
     """Otherwise nothing would fail: it would run as plain Python, and slower."""
     assert isinstance(scripted(function), torch.jit.ScriptFunction)
-
-
-def test_a_compiled_function_computes_the_same() -> None:
-    def add_twice(left: Tensor, right: Tensor) -> Tensor:
-        return left + 2 * right
-
-    left, right = torch.arange(3.0), torch.arange(3.0) + 5
-    assert scripted(add_twice)(left, right).tolist() == [10, 13, 16]
-    assert scripted(add_twice) is scripted(add_twice)
-    assert scripted(add_twice, torch.device("meta")) is add_twice
-
-
-def test_threads_that_ask_at_once_compile_once_and_hear_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def script(function: Callable[..., Any]) -> Callable[..., Any]:
-        asked.append(function)
-        time.sleep(0.02)
-        warnings.warn("`torch.jit.script` is deprecated", DeprecationWarning, stacklevel=1)
-        return lambda: "compiled"
-
-    monkeypatch.setattr(torch.jit, "script", script)
-    with ThreadPoolExecutor(5) as pool:
-        found = list(pool.map(scripted, [test_a_compiled_function_computes_the_same] * 5))
-    assert [each() for each in found] == ["compiled"] * 5
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("error", [AttributeError, RuntimeError])
