@@ -175,18 +175,28 @@ def _collapse(run: re.Match[str]) -> str:
     return " " if _is_inside(run) else ""
 
 
-def _separate(run: re.Match[str]) -> str:
-    return run[0] if _is_inside(run) and not run[0].strip(_NO_BREAK) else _collapse(run)
+def _separating(text: str) -> Replacement:
+    """Return what becomes of white space in a line of tokens: one space, or itself where it is part of a token."""
+    if " " in text.strip():
+        return lambda run: run[0] if _is_inside(run) and set(run[0]).isdisjoint(" \r\n") else _collapse(run)
+    return lambda run: run[0] if _is_inside(run) and not run[0].strip(_NO_BREAK) else _collapse(run)
 
 
-_SEPARATING = _replacing("collapse_whitespace", _WHITESPACE, _separate)
+_SEPARATING = Step(
+    "collapse_whitespace",
+    lambda text: _WHITESPACE.sub(_separating(text), text),
+    lambda text: _iter_replaced(_WHITESPACE, _separating(text), text),
+    lambda text: _WHITESPACE.search(text) is None,
+)
 
 
 def split_segmented(line: str, config: TextConfig | None = None) -> list[str]:
     r"""Return the tokens of a line that its user has segmented, as the segmenter whitespace divides it in training.
 
-    White space separates them, except no-break spaces; without `text.collapse_whitespace`, only U+0020 does.
+    U+0020 separates them, or in a line without it any white space, except no-break spaces.
 
+    >>> split_segmented("全\u3000角 很 大")
+    ['全\u3000角', '很', '大']
     >>> split_segmented("New\u00a0York\t很\u3000大")
     ['New\xa0York', '很', '大']
     """

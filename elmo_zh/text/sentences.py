@@ -18,9 +18,9 @@ _SENTENCE = re.compile(
     rf"{_NO_SIGN}(?:[!?](?=[A-Za-z0-9=&/%_#]){_NO_SIGN})*{_SIGN}(?:{_SIGN}|{_CLOSING})*|.+", re.DOTALL
 )
 
-# White space that separates tokens.
+# White space that separates tokens in a line without U+0020, and in a line with it.
 _SPACE = re.compile(r"[^\S\u00a0\u2007\u202f]")
-_TO_LAST_SPACE = re.compile(rf".*{_SPACE.pattern}", re.DOTALL)
+_U0020 = re.compile(" ")
 
 # Indexes and tasks, where vectors need not come from whole sentences, cut longer ones.
 LONGEST_SENTENCE = 2000
@@ -40,15 +40,20 @@ def split_sentences(paragraph: str) -> list[str]:
     return _SENTENCE.findall(paragraph)
 
 
+def _separator(line: str) -> re.Pattern[str]:
+    return _U0020 if " " in line.strip() else _SPACE
+
+
 def split_between_tokens(paragraph: str) -> list[str]:
     """Return the sentence texts of a paragraph that its user has segmented: they end only at white space.
 
     >>> split_between_tokens("看 《你好！李焕英》 吧 。 好")
     ['看 《你好！李焕英》 吧 。', ' 好']
     """
-    sentences, begun = [], ""
+    sentences, begun, space = [], "", _separator(paragraph)
     for sentence in split_sentences(paragraph):
-        if begun and not (_SPACE.match(sentence) or _SPACE.match(begun[-1])):
+        between = begun[len(begun.rstrip()) :] + sentence[: len(sentence) - len(sentence.lstrip())]
+        if begun and not space.search(between):
             begun += sentence
         else:
             sentences.append(begun)
@@ -64,7 +69,7 @@ def pieces(text: str, longest: int, *, segmented: bool = False) -> list[str]:
         within = text[start : start + longest]
         # Even if the last sentence seems complete, more closing characters may follow it.
         *sentences, last = split(within)
-        to_space = _TO_LAST_SPACE.match(within)
+        to_space = re.match(rf"(?s:.*){_separator(text).pattern}", within)
         size = longest - len(last) if sentences else to_space.end() if to_space else longest
         cut.append(within[:size])
         start += size

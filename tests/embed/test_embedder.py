@@ -153,7 +153,7 @@ def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> 
 
 
 def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:
-    line = embedder.prepare(" 我  喜\u200b欢 Ａ\u3000", segmented=True)
-    assert line.tokens == ["我", "喜\u200b欢", "Ａ\u3000"]
-    assert line.offsets.tolist() == [[1, 2], [4, 7], [8, 10]]
+    line = embedder.prepare(" 我  喜\u200b欢 Ａ\u3000角", segmented=True)
+    assert line.tokens == ["我", "喜\u200b欢", "Ａ\u3000角"]
+    assert line.offsets.tolist() == [[1, 2], [4, 7], [8, 11]]
     assert embedder.prepare("", segmented=True).offsets.shape == embedder.prepare("").offsets.shape == (0, 2)

@@ -228,7 +228,8 @@ def assert_tokens_come_from_their_places(prepared: TextPreparation, raw: str) ->
     boundaries = {edge for first, last in groups(spans) for edge in (first, last)}
     for token, place, (start, end) in zip(line.tokens, find_tokens(text, line.tokens), line.offsets, strict=True):
         # A token may end within what became several characters together; then its place holds more than itself.
-        if boundaries.issuperset(place.tolist()):
+        # A token of segmented text that has white space in it does not stand alone as it does in its line.
+        if boundaries.issuperset(place.tolist()) and not (prepared.keeps_tokens and token.split() != [token]):
             assert prepared.normalise(raw[start:end]) == token
 
 

@@ -22,8 +22,11 @@ TRAINING = TextPreparation.build(TextConfig(segmenter="whitespace"))
         ("什么？！ 好……吧 …… 嗯", [["什么？！"], ["好……吧", "……"], ["嗯"]]),
         ("“ 走 ！ ” 他 说", [["“", "走", "！", "”"], ["他", "说"]]),
         ('他 说 "走！" 了', [["他", "说", '"走！"'], ["了"]]),
-        ("天气\t很\u3000好\u3000\t。\u2003是", [["天气", "很", "好", "。"], ["是"]]),
+        ("天气\t很\u3000好\u3000\t。\u2003是 ", [["天气", "很", "好", "。"], ["是"]]),
+        ("天气 很\u3000 好 \t。\u3000\u3000 是", [["天气", "很", "好", "。"], ["是"]]),
+        ("花\u3000开 全\t角 你好！\u3000再见 吧", [["花\u3000开", "全\t角", "你好！\u3000再见", "吧"]]),
         ("New\u00a0York 10\u202f000 很 大\u00a0", [["New\u00a0York", "10\u202f000", "很", "大"]]),
+        ("New\u00a0York\t很\u3000大", [["New\u00a0York", "很", "大"]]),
         ("很好。今天", [["很好。今天"]]),
         ("\u3000", []),
     ],
@@ -65,6 +68,6 @@ def test_pieces_of_segmented_text_end_between_tokens(text: str, longest: int) ->
     pieces = [piece for _, piece, _ in iter_pieces(text, split=True, longest=longest, segmented=True)]
     assert "".join(pieces) == text
     tokens = split_segmented(text)
-    if all(len(token) < longest for token in tokens):
+    if all(len(token) < longest and len(token.split()) == 1 for token in tokens):
         assert [token for piece in pieces for token in split_segmented(piece)] == tokens
     assert "".join(split_between_tokens(text)) == text
