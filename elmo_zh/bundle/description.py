@@ -8,7 +8,8 @@ from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, shown_model
 from elmo_zh.bundle.read import Bundle, History
 from elmo_zh.choices import MODELS
 from elmo_zh.invocation import path_from_here
-from elmo_zh.run.reporter import counted, format_date
+from elmo_zh.language import _
+from elmo_zh.run.reporter import counted, first_ten, format_date
 
 OWN_PROGRAM = "elmo-zh"
 
@@ -26,26 +27,22 @@ def describe_model(bundle: Bundle) -> dict[str, Any]:
 
 def model_line(bundle: Bundle) -> str:
     """Return the line that tells the user which model a command uses."""
-    found = describe_model(bundle)
+    about = describe_model(bundle)
     path, place = bundle.path, shown_model(bundle.path)
     if path.resolve() != path.absolute():
         place += f" ({path_from_here(path.resolve())})"
-    if found["made_by"] != OWN_PROGRAM:
-        return f"Model: {place}, converted from {found['made_by']}."
-    line = f"Model: {place}, trained on {_describe_training(found, bundle.history)}."
-    is_newest = path == DEFAULT_MODEL and STARTER in MODELS
-    return f"{line} This is the newest run's model. To use the starter instead: --model starter" if is_newest else line
+    if about["made_by"] != OWN_PROGRAM:
+        message = _("Model: {model}, converted from {program}.")
+        return message.format(model=place, program=about["made_by"])
+    line = _("Model: {model}, trained on {text}.").format(model=place, text=_describe_training(about, bundle.history))
+    if path == DEFAULT_MODEL and STARTER in MODELS:
+        line += " " + _("This is the newest run's model. To use the starter instead: --model starter")
+    return line
 
 
-def _describe_training(found: Mapping[str, Any], history: History) -> str:
-    tokens = found["train_tokens"]
-    amount = counted(tokens, "token") if isinstance(tokens, int) else ""
-    if history.corpus:
-        corpus = history.corpus[0]
-        if more := history.num_sources - 1:
-            corpus = f"{corpus} along with {counted(more, 'other source')}"
-        text = f"{corpus} ({amount} of text)" if amount else corpus
-    else:
-        text = amount or "unknown text"
-    date = f", {format_date(history.trained_at)}" if history.trained_at else ""
-    return f"{text}{date}"
+def _describe_training(about: Mapping[str, Any], history: History) -> str:
+    tokens = about["train_tokens"]
+    amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
+    sources = first_ten(list(history.corpus))
+    date = format_date(history.trained_at) if history.trained_at else ""
+    return ", ".join(filter(None, [sources, amount, date])) or _("unknown text")

@@ -1,10 +1,8 @@
 """Find a bundle by its folder or by the name of an installed model; otherwise, explain what is there instead."""
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -13,9 +11,10 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.invocation import command, path_from_here, program, starter_line, train_command, train_option
+from elmo_zh.invocation import command, path_from_here, starter_line, train_command, train_option
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json
-from elmo_zh.run.find_runs import LATEST, RUNS, closest_run, is_run, iter_runs
+from elmo_zh.run.find_runs import LATEST, is_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import KINDS, kind_of
 
@@ -39,7 +38,8 @@ def _load_installed(name: str) -> Path:
     try:
         return Path(MODELS.load(name))
     except (ConfigError, TypeError) as error:
-        raise BundleError(f"The installed model {name} cannot be used: {error}") from None
+        message = _("The installed model {name} cannot be used: {error}")
+        raise BundleError(message.format(name=name, error=error)) from None
 
 
 def find_given_bundle(model: str | PathLike[str]) -> Path:
@@ -49,7 +49,7 @@ def find_given_bundle(model: str | PathLike[str]) -> Path:
 
 def find_installed(digest: str) -> Path | None:
     """Return the folder of the installed model whose bundle.json has the given digest, or None."""
-    for _, folder in _iter_installed():
+    for __, folder in _iter_installed():
         info = BundleLayout(folder).info
         if info.is_file() and file_digest(info) == digest:
             return folder
@@ -92,11 +92,11 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
     text = int(read_json(BundleLayout(starter).info)["training"].get("train_tokens", 0))
     if 20 * num_tokens >= text:
         return []
-    return [
-        f"For so little text, start from the installed starter model, trained on {text:,} tokens: add"
-        f" {train_option('--init', STARTER)}. On 200 kB, 1 MB and 5 MB of news, this lowered"
-        " held-out perplexity by 75%, 36% and 18% in a fifth to a third of the tokens (docs/starter.md)."
-    ]
+    message = _(
+        "For so little text, start from the installed starter model, trained on {tokens} tokens (docs/starter.md): add"
+        " {option}."
+    )
+    return [message.format(tokens=f"{text:,}", option=train_option("--init", STARTER))]
 
 
 def default_bundle() -> Path:
@@ -107,62 +107,52 @@ def default_bundle() -> Path:
         return path
     if not variable and not path.exists() and STARTER in MODELS:
         return _load_installed(STARTER)
-    origin = "$ELMO_ZH_MODEL is wrong" if variable else "No --model is given, and the default is missing"
+    origin = "$ELMO_ZH_MODEL" if variable else _("No --model is given")
     raise BundleError(f"{origin}: {explain_no_bundle(path)}")
 
 
 def explain_no_starter(path: Path) -> str:
     """Explain how to install the starter if a path names it and it is not installed; otherwise return ""."""
     is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
-    return f"{STARTER} is not installed. {starter_line()}" if is_starter and STARTER not in MODELS else ""
+    if not is_starter or STARTER in MODELS:
+        return ""
+    return _("{name} is not installed. {advice}").format(name=STARTER, advice=starter_line())
 
 
 def explain_no_bundle(path: Path) -> str:
     """Explain what is at a path that holds no bundle, and what to do next."""
     if not path.exists() and (advice := explain_no_starter(path)):
         return advice
-    if is_run(path):
-        return f"{path} is a run, not a model bundle. {next_step_of_run(path)}"
-    if is_run(path.parent) and path == RunDir(path.parent).model and not path.exists():
-        return f"{path} does not exist: the run {path.parent} has no model. {next_step_of_run(path.parent)}"
-    if not path.exists():
-        return f"{path_from_here(path)} does not exist. {_suggest_model(path)}"
-    if not path.is_dir():
-        return f"{path} is a file, not the folder of a model bundle. {_suggest_model(path)}"
+    is_model_of_run = path.name == "model" and is_run(path.parent)
+    if is_run(path) or is_model_of_run:
+        run = path.parent if is_model_of_run else path
+        return _("{path} is a run, not a model bundle. {step}").format(path=run, step=next_step_of_run(run))
+    if BundleLayout(path.parent).info.is_file():
+        return _("{path} is not a model bundle. Did you mean {folder}?").format(path=path, folder=path.parent)
     if BundleLayout(path).options.is_file():
-        advice = command("convert", path, "--output", "DIR")
-        return f"{path} has options.json, but no bundle.json. To convert another program's model: {advice}"
-    if kind := KINDS.get(kind_of(path)):
-        return f"{path} is {kind.what}, not a model bundle. Show it with: {command('info', path)}"
-    return f"{path} is not a model bundle: bundle.json is missing. {_suggest_model(path)}"
+        message = _("{path} has options.json, but no bundle.json. To convert another program's model: {command}")
+        return message.format(path=path, command=command("convert", path, "--output", "DIR"))
+    if kind := path.is_dir() and KINDS.get(kind_of(path)):
+        message = _("{path} is {kind}, not a model bundle. Show it with: {command}")
+        return message.format(path=path, kind=_(kind.what), command=command("info", path))
+    message = _("{path} is not the folder of a model bundle. Known models: {names}. To train one: {command}")
+    names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
+    shown = ", ".join(names) or _("none")
+    return message.format(path=path_from_here(path), names=shown, command=train_command())
 
 
 def next_step_of_run(path: Path) -> str:
     """Explain how to get the model of a run: its path if there is one, otherwise the command to type."""
-    run, typed = RunDir(path), shlex.quote(str(path))
+    run = RunDir(path)
     if BundleLayout(run.model).info.is_file():
-        return f"Its model is {run.model}"
+        return _("Its model is {path}").format(path=run.model)
     if run.checkpoints.is_dir():
-        return f"Export its model first: {program()} export --run {typed}"
-    return f"The run has not been trained yet. Continue with: {train_command('my-texts/', '--run', str(path))}"
-
-
-def _suggest_model(path: Path) -> str:
-    """Suggest the bundle that was probably meant; failing that, the existing bundles; failing that, training one."""
-    if BundleLayout(path.parent).info.is_file():
-        return f"Did you mean {path.parent}?"
-    if names := get_close_matches(path.name, MODELS, 1):
-        return f"Did you mean {names[0]}?"
-    runs = [run for run in iter_runs(RUNS) if BundleLayout(RunDir(run).model).info.is_file()]
-    train = train_command()
-    if close := closest_run(path.parent if path.name == RunDir(path).model.name else path, runs):
-        return f"Did you mean {RunDir(close).model}?"
-    names = [*MODELS, *(str(RunDir(run).model) for run in runs[:3])]
-    return f"Give a model, such as {', '.join(names)}, or train one: {train}" if names else f"Train a model: {train}"
+        return _("Export its model first: {command}").format(command=command("export", "--run", path))
+    again = train_command("my-texts/", "--run", str(path))
+    return _("The run has not been trained yet. Continue with: {command}").format(command=again)
 
 
 def require_no_bundle(path: Path) -> None:
     """Raise RunError if a run's folder is a bundle, because the run would overwrite its files."""
     if BundleLayout(path).info.is_file():
-        step = f"Its run is {path.parent}" if is_run(path.parent) else "Choose another --run."
-        raise RunError(f"{path} is a model bundle, not a run. {step}")
+        raise RunError(_("{path} is a model bundle, not a run. Choose another --run.").format(path=path))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign_file import ForeignFile
+from elmo_zh.language import _
 
 # How far vectors may be from the stored ones.
 GOLDEN_TOLERANCE = 1e-5
@@ -38,6 +39,7 @@ def load_golden(path: Path) -> Golden:
         if sum(map(len, chain(texts, *sentences))) > _MOST_CHARACTERS:
             raise ValueError("the words are too long")
     except (LookupError, ValueError) as error:
-        raise BundleError(f"{path} is damaged ({error}). Export or copy the bundle again.") from None
-    vectors = [vectors for _, vectors in file.read_arrays(shapes)]
+        message = _("{path} is damaged ({error}). Export or copy the bundle again.")
+        raise BundleError(message.format(path=path, error=error)) from None
+    vectors = list(dict(file.read_arrays(shapes)).values())
     return Golden(texts=texts, sentences=sentences, vectors=vectors)

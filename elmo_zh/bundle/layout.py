@@ -7,6 +7,7 @@ from pathlib import Path
 from elmo_zh.choices import BUNDLE_LAYOUTS, WEIGHT_DTYPES
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import OutputError
+from elmo_zh.language import _
 from elmo_zh.run.files import require_no_input
 
 BUNDLE_FORMAT = 1
@@ -22,7 +23,8 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
     is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
     if names and not (force and is_model):
-        raise OutputError(f"{output} already exists. Choose another --output, or, if this is a model, add --force.")
+        message = _("{path} already exists. Choose another --output, or, if this is a model, add --force.")
+        raise OutputError(message.format(path=output))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
@@ -18,45 +19,58 @@ _PUBLISHED_CHARACTERS = BYTES.size + 1
 # Some files still have the number from training, which is one lower.
 _KNOWN_CHARACTERS = (BYTES.size, _PUBLISHED_CHARACTERS)
 # Far above any biLM, and low enough that a file cannot keep us busy forever.
-_LARGEST = 10**9
-_Size = Annotated[int, Meta(ge=1, le=_LARGEST)]
-_Number = Annotated[int, Meta(ge=0, le=1000)]
-_Clip = Annotated[float, Meta(ge=0, le=_LARGEST)]
+_Size = Annotated[int, Meta(ge=1, le=10**9)]
+_Clip = Annotated[float, Meta(ge=0, le=10**9)]
+_Layers = Annotated[int, Meta(ge=1, le=1000)]
 
 
-class _Lstm(Struct):
-    """The LSTM layers; null clips nothing."""
-
+class _LSTM(Struct):
+    dim: _Size
+    projection_dim: _Size
+    n_layers: _Layers
     cell_clip: _Clip | None
     proj_clip: _Clip | None
-    dim: _Size
-    n_layers: Annotated[int, Meta(ge=1, le=1000)]
-    projection_dim: _Size
     use_skip_connections: bool
 
 
-class _Embedding(Struct, frozen=True):
-    dim: Annotated[int, Meta(ge=0, le=_LARGEST)]
+class _Embedding(Struct):
+    dim: _Size
+
+
+class _WordEmbedding(Struct, frozen=True):
+    dim: Annotated[int, Meta(ge=0, le=10**9)] = 0
 
 
 class _Characters(Struct):
-    """The character CNN; a word's slots also hold its two marks."""
-
     activation: Literal["relu", "tanh"]
     embedding: _Embedding
     filters: Annotated[tuple[tuple[_Size, _Size], ...], Meta(min_length=1, max_length=1000)]
-    max_characters_per_token: Annotated[int, Meta(ge=3, le=10_000)]
-    n_characters: _Size | None = None
-    n_highway: _Number | None = None
-    # Our own keys, for models of ELMoForManyLangs.
-    unicode_characters: bool | UnsetType = UNSET
-    word_embedding: _Embedding = _Embedding(0)
+    max_characters_per_token: Annotated[int, Meta(ge=3, le=10_000)]  # two of them are a word's marks
+    n_characters: Annotated[int, Meta(ge=2, le=10**9)] | None = None
+    n_highway: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    unicode_characters: bool = False
+    word_embedding: _WordEmbedding = _WordEmbedding()
+
+    def shape(self) -> CharacterShape:
+        number = self.n_characters or _PUBLISHED_CHARACTERS
+        if not self.unicode_characters and number not in _KNOWN_CHARACTERS:
+            raise ValueError(f"n_characters is {number}; expected {_PUBLISHED_CHARACTERS}")
+        if (widest := max(width for width, _ in self.filters)) > self.max_characters_per_token:
+            raise ValueError(f"filters of width {widest} are wider than max_characters_per_token")
+        return CharacterShape(
+            num_characters=number - 1 if self.unicode_characters else BYTES.size,
+            num_slots=self.max_characters_per_token,
+            embedding_dim=self.embedding.dim,
+            filters=self.filters,
+            num_highways=self.n_highway or 0,
+            activation=self.activation,
+            word_dim=self.word_embedding.dim if self.unicode_characters else 0,
+            is_published=not self.unicode_characters,
+        )
 
 
 class _Options(Struct):
-    """The options that a biLM needs; a file in token mode has no char_cnn."""
-
-    lstm: _Lstm
+    lstm: _LSTM
     char_cnn: _Characters | UnsetType = UNSET
     n_tokens_vocab: _Size | None = None
 
@@ -114,60 +128,38 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 def load_options(path: Path) -> dict[str, Any]:
     """Read options.json; raise BundleError if the file is missing or is not a JSON object."""
     if not path.is_file():
-        text = _("{path} is missing. Copy the model again, or give the path of the right file.")
-        raise BundleError(text.format(path=path))
+        message = _("{path} is missing. Copy the model again, or give the path of the right file.")
+        raise BundleError(message.format(path=path))
     try:
-        options = read_json(path)
-    except (OSError, ValueError) as error:
-        text = _("{path} cannot be read as the options of a biLM ({error}). Copy the file again.")
-        raise BundleError(text.format(path=path, error=error)) from None
-    if not isinstance(options, dict):
-        text = _("{path} does not contain a JSON object with the options of a biLM. Copy the file again.")
-        raise BundleError(text.format(path=path))
+        options: dict[str, Any] = read_json(path, dict[str, Any])
+    except ValueError as error:
+        raise _wrong(path, error) from None
     return options
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
     """Return the model shape that an options file describes; raise BundleError if it does not fit the vocabulary."""
     try:
-        found = convert(options, _Options)
-        lstm = found.lstm
-        characters = None if found.char_cnn is UNSET else _parse_characters(found.char_cnn)
+        read = msgspec.convert(options, _Options)
+        lstm, characters, number = read.lstm, read.char_cnn, read.n_tokens_vocab
         if lstm.projection_dim > lstm.dim:
             raise ValueError(f"projection_dim {lstm.projection_dim} is above dim {lstm.dim}")
-        if num_tokens is not None and found.n_tokens_vocab not in (None, num_tokens):
-            raise ValueError(f"n_tokens_vocab is {found.n_tokens_vocab}, but the vocabulary has {num_tokens} lines")
-    except (ValidationError, ValueError, OverflowError) as error:
-        text = _("{path}: {problem}. Copy the files of this model again.")
-        raise BundleError(text.format(path=path, problem=error)) from None
-    return BiLMShape(
-        num_tokens=num_tokens or found.n_tokens_vocab or 1,
-        cell_dim=lstm.dim,
-        projection_dim=lstm.projection_dim,
-        num_layers=lstm.n_layers,
-        cell_clip=lstm.cell_clip or 0.0,
-        projection_clip=lstm.proj_clip or 0.0,
-        skip_connections=lstm.use_skip_connections,
-        characters=characters,
-    )
+        if num_tokens is not None and number not in (None, num_tokens):
+            raise ValueError(f"n_tokens_vocab is {number}, but the vocabulary has {num_tokens} lines")
+        return BiLMShape(
+            num_tokens=num_tokens or number or 1,
+            cell_dim=lstm.dim,
+            projection_dim=lstm.projection_dim,
+            num_layers=lstm.n_layers,
+            cell_clip=lstm.cell_clip or 0.0,
+            projection_clip=lstm.proj_clip or 0.0,
+            skip_connections=lstm.use_skip_connections,
+            characters=None if characters is UNSET else characters.shape(),
+        )
+    except ValueError as error:
+        raise _wrong(path, error) from None
 
 
-def _parse_characters(options: _Characters) -> CharacterShape:
-    is_published = options.unicode_characters is UNSET
-    known = _KNOWN_CHARACTERS if is_published else range(2, _LARGEST + 1)
-    number = options.n_characters or _PUBLISHED_CHARACTERS
-    if number not in known:
-        raise ValueError(f"n_characters is {number}; expected {_PUBLISHED_CHARACTERS}")
-    widest, num_slots = max(width for width, _number in options.filters), options.max_characters_per_token
-    if widest > num_slots:  # a window wider than a word's slots would never stand anywhere
-        raise ValueError(f"a filter has the width {widest}, but max_characters_per_token is {num_slots}")
-    return CharacterShape(
-        num_characters=BYTES.size if is_published else number - 1,
-        num_slots=num_slots,
-        embedding_dim=options.embedding.dim,
-        filters=options.filters,
-        num_highways=options.n_highway or 0,
-        activation=options.activation,
-        word_dim=options.word_embedding.dim,
-        is_published=is_published,
-    )
+def _wrong(path: Path, error: Exception) -> BundleError:
+    message = _("{path} does not hold the options of this model ({error}). Copy the files of the model again.")
+    return BundleError(message.format(path=path, error=error))

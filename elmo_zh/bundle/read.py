@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from msgspec import ValidationError, convert
+import msgspec
+from msgspec import Struct
 
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
@@ -17,6 +18,7 @@ from elmo_zh.bundle.weights import load_model
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.language import _
 from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, note_input, read_json
@@ -102,36 +104,39 @@ class Bundle:
     def require_probabilities(self) -> Vocabulary:
         """Return the vocabulary that the softmax predicts; raise BundleError if either is missing."""
         if not self.weights.has_softmax or self.vocabulary is None:
-            raise BundleError(
-                f"{self.path} has no {'softmax' if self.vocabulary else 'vocabulary'}, so the model gives vectors but"
-                " no probabilities, and its perplexity cannot be computed. Models from other programs usually lack this"
-                " part."
+            message = _(
+                "{path} has no softmax or no vocabulary, as usual for models of other programs, so the model gives"
+                " vectors but no probabilities."
             )
+            raise BundleError(message.format(path=self.path))
         return self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
         """Return a preparation that tokenises as in training, but keeps the words of a given dictionary whole."""
         if self.text is None:
-            raise BundleError(
-                f"{self.path} does not say how its training text was segmented. Segment your text yourself and use"
+            message = _(
+                "{path} does not say how its training text was segmented. Segment your text yourself and use"
                 " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
             )
+            raise BundleError(message.format(path=self.path))
         dictionary = BundleLayout(self.path).user_dictionary
         user_dictionary = dictionary if dictionary.exists() else None
+        there = self.info["segmenter"]
         try:
             here = describe_segmenter(self.text, user_dictionary)
         except ConfigError as error:
-            package = (self.info["segmenter"] or {}).get("package")
-            is_missing = package is not None and self.text.segmenter not in SEGMENTERS
-            advice = f"Install it with: pip install {package}" if is_missing else error
-            segmenter = spell_segmenter(self.info["segmenter"])
-            raise BundleError(f"{self.path} was trained with segmenter {segmenter}. {advice}") from None
-        if here != self.info["segmenter"]:
-            raise BundleError(
-                f"{self.path} was trained with segmenter {spell_segmenter(self.info['segmenter'], here)}, but this"
-                f" machine has {spell_segmenter(here, self.info['segmenter'])}. Install the version used in training,"
-                " or segment the text yourself and use --segmented."
+            message = _("{path} was trained with segmenter {segmenter}. {error}")
+            gaps = {"path": self.path, "segmenter": spell_segmenter(there), "error": error}
+            if "package" in (there or {}) and self.text.segmenter not in SEGMENTERS:
+                gaps["error"] = _("Install it with: {command}").format(command=f"pip install {there['package']}")
+            raise BundleError(message.format(**gaps)) from None
+        if here != there:
+            message = _(
+                "{path} was trained with segmenter {there}, but this machine has {here}. Install the version used in"
+                " training, or segment the text yourself and use --segmented."
             )
+            gaps = {"there": spell_segmenter(there, here), "here": spell_segmenter(here, there)}
+            raise BundleError(message.format(path=self.path, **gaps))
         if given_dictionary is not None:
             self._require_place_for(given_dictionary, user_dictionary)
         kept: set[str] = set()
@@ -143,21 +148,20 @@ class Bundle:
     def _require_place_for(self, given: Path, own: Path | None) -> None:
         """Raise BundleError if the model already has a user dictionary, or if its segmenter takes none."""
         assert self.text is not None
-        problem = f"the model was trained with its own dictionary {own}" if own else ""
-        if not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
-            problem = f"the model's segmenter {self.text.segmenter} does not support user dictionaries"
-        if problem:
-            raise BundleError(
-                f"{self.path} cannot use the user dictionary {given}: {problem}. Leave out the dictionary, or segment"
+        if own or not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
+            message = _(
+                "{path} has a dictionary of its own or a segmenter that takes none. Leave out {dictionary}, or segment"
                 " the text yourself and use --segmented."
             )
+            raise BundleError(message.format(path=self.path, dictionary=given))
 
 
 def load_same_bundle(path: Path, digest: str) -> Bundle:
     """Load a bundle again from its folder; raise BundleError if its digest is no longer the recorded one."""
     bundle = load_bundle(path)
     if bundle.digest != digest:
-        raise BundleError(f"{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
+        message = _("{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
+        raise BundleError(message.format(path=path, digest=digest))
     return bundle
 
 
@@ -176,9 +180,7 @@ def load_bundle(path: Path) -> Bundle:
         raise BundleError(*error.messages) from None
     shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
-        raise BundleError(
-            f"{layout.options} describes a different kind of model than {layout.info}. Export the model again."
-        )
+        raise _damaged(layout.options, f"{shape.mode} mode, expected {info['mode']} mode")
     weights = load_model(layout.weights, shape)
     if layout.warm_state.exists():
         weights = replace(weights, warm_state=load_warm_state(layout.warm_state, shape))
@@ -214,19 +216,15 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
     if shape.characters is None or shape.characters.is_published:
         return BYTES
     if not path.is_file():
-        raise BundleError(
-            f"{path} is missing, and the model needs it to read characters. Copy or convert the bundle again."
-        )
+        raise BundleError(_("{path} is missing. Export or copy the bundle again.").format(path=path))
     try:
-        alphabet = Alphabet(**read_json(path))
+        alphabet: Alphabet = read_json(path, Alphabet)
         numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]
         numbers += [alphabet.unknown, alphabet.padding, *(alphabet.numbers or {}).values()]
-        if alphabet.size != shape.characters.num_characters:
-            raise ValueError(f"it has {alphabet.size} numbers")
-        if any(type(number) is not int or not 0 <= number < alphabet.size for number in numbers):
-            raise ValueError("a number is out of range")
-    except (ValueError, TypeError, AttributeError) as error:
-        raise BundleError(f"{path} does not fit the model ({error}). Convert the model again.") from None
+        if alphabet.size != shape.characters.num_characters or not 0 <= min(numbers) <= max(numbers) < alphabet.size:
+            raise ValueError("its numbers are not those of the model")
+    except ValueError as error:
+        raise _damaged(path, error) from None
     return alphabet
 
 
@@ -235,63 +233,44 @@ def load_history(path: Path) -> History:
     if not path.is_file():
         return UNKNOWN_HISTORY
     try:
-        history = History(**read_json(path))
+        history: History = read_json(path, History)
         if history.trained_at:
             datetime.fromisoformat(history.trained_at)
-        if not isinstance(history.corpus, list) or not all(isinstance(name, str) for name in history.corpus):
-            raise TypeError("corpus is not a list of names")
-        if not isinstance(history.run, str) or type(history.num_sources) is not int:
-            raise TypeError("run is not a name, or num_sources not a number")
-    except (ValueError, TypeError) as error:
-        raise BundleError(f"{path} is damaged ({error}). Export the bundle again, or remove this file.") from None
+    except ValueError as error:
+        raise _damaged(path, error) from None
     return history
+
+
+class _Origin(Struct, frozen=True):
+    program: str = ""
+    files: dict[str, str] = {}
+
+
+class _Info(Struct):
+    """The types of bundle.json."""
+
+    format: int
+    mode: str
+    digests: dict[str, str]
+    carry_state: bool
+    segmenter: dict[str, str] | None
+    text: dict[str, Any] | None
+    origin: _Origin = _Origin()
+    training: dict[str, Any] = {}
 
 
 def _load_info(layout: BundleLayout) -> dict[str, Any]:
     if not layout.info.is_file():
         raise BundleError(explain_no_bundle(layout.path))
     try:
-        info = read_json(layout.info)
-        problem = _find_problem(info)
+        info: dict[str, Any] = {"training": {}, "origin": {}, **read_json(layout.info, dict[str, Any])}
+        msgspec.convert(info, _Info)
     except ValueError as error:
-        problem = str(error)
-    if problem:
-        raise BundleError(f"{layout.info} is damaged ({problem}). Export or copy the bundle again.")
+        raise _damaged(layout.info, error) from None
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
-        raise BundleError(
-            f"{layout.info} has format {info['format']} and mode {info['mode'][:20]}; this version of elmo-zh reads"
-            f" format {BUNDLE_FORMAT} and the modes token and character. Update elmo-zh."
-        )
-    return dict(info)
-
-
-class _Origin(TypedDict):
-    """The files that a converted model was made from."""
-
-    files: NotRequired[dict[str, str]]
-
-
-class _Info(TypedDict):
-    """The entries of bundle.json that every bundle has, and two that older ones lack."""
-
-    format: int
-    mode: str
-    carry_state: bool
-    digests: dict[str, str]
-    segmenter: dict[str, str] | None
-    text: dict[str, Any] | None
-    training: NotRequired[dict[str, Any]]
-    origin: NotRequired[_Origin]
-
-
-def _find_problem(info: Any) -> str:
-    """Describe the first missing or wrong value in bundle.json, or return ""; add missing optional entries."""
-    try:
-        convert(info, _Info)
-    except ValidationError as error:
-        return str(error)
-    info.update({name: info.get(name, {}) for name in ("training", "origin")})
-    return ""
+        message = _("{path} has format {format} and mode {mode}, which this version does not read. Update elmo-zh.")
+        raise BundleError(message.format(path=layout.info, format=info["format"], mode=info["mode"][:20]))
+    return info
 
 
 def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
@@ -299,10 +278,13 @@ def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
     for name in sorted({*there, *info["digests"]}):
         path = there.get(name)
         if path is None or not path.is_file():
-            raise BundleError(f"{layout.path / Path(name).name} is missing. Export or copy the bundle again.")
-        found, expected = file_digest(path), info["digests"].get(name)
-        if found != expected:
-            raise BundleError(
-                f"{path} is not the file that {layout.info.name} describes: found digest {found}, expected {expected}."
-                " Export or copy the bundle again."
-            )
+            message = _("{path} is missing. Export or copy the bundle again.")
+            raise BundleError(message.format(path=layout.path / Path(name).name))
+        digest, expected = file_digest(path), info["digests"].get(name)
+        if digest != expected:
+            raise _damaged(path, f"digest {digest}, expected {expected}")
+
+
+def _damaged(path: Path, error: object) -> BundleError:
+    message = _("{path} is damaged ({error}). Export or copy the bundle again.")
+    return BundleError(message.format(path=path, error=error))

@@ -11,7 +11,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.invocation import program
+from elmo_zh.language import _
 from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
 from elmo_zh.run.record import spell_segmenter
 from elmo_zh.run.reporter import Reporter
@@ -21,10 +21,8 @@ def model_settings(bundle: Bundle) -> dict[str, Any]:
     """Return, by name, the settings in section model that a bundle's weights determine."""
     shape, characters = bundle.shape, bundle.shape.characters
     if characters is not None and not characters.is_published:
-        raise BundleError(
-            f"{bundle.path} is an ELMoForManyLangs model, a kind that elmo-zh cannot train. Start from a bundle that"
-            " elmo-zh trained, or from a converted model of another kind."
-        )
+        message = _("{path} is an ELMoForManyLangs model, which elmo-zh cannot train. Start from another model.")
+        raise BundleError(message.format(path=bundle.path))
     settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
     if bundle.weights.has_softmax:
         settings["tie_softmax"] = bundle.weights.is_tied
@@ -45,16 +43,17 @@ def take_bundle_settings(
     """Return settings with the bundle's model section and, `with_words`, a vocabulary large enough for new words."""
     bundle = load_bundle(path)
     if with_words and bundle.vocabulary is None:
-        raise BundleError(
-            f"{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"
-            f" model's weights alone: --set train.init={path}"
+        message = _(
+            "{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"
+            " model's weights alone: --set train.init={path}"
         )
+        raise BundleError(message.format(path=path))
     require_same_text(bundle, text_settings, reporter)
     changed = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
     if with_words and bundle.vocabulary is not None and "vocab.size" not in named:
         changed = replace(changed, vocab=_with_room(config.vocab, len(bundle.vocabulary), reporter))
     if problems := list(changed.problems()):
-        raise ConfigError(*(f"{problem}. The settings in section model come from {path}." for problem in problems))
+        raise ConfigError(*(f"{problem} ({path})" for problem in problems))
     return changed
 
 
@@ -63,10 +62,8 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
     if not 0 < config.size <= num_rows:
         return config
     size = num_rows + config.size
-    reporter.note(
-        f"vocab.size is now {size}: all {num_rows:,} words of the model to start from, and up to {config.size:,} new"
-        " words of the text."
-    )
+    message = _("vocab.size is now {size}: the {rows} words of the model to start from, and new words of the text.")
+    reporter.note(message.format(size=size, rows=num_rows))
     return replace(config, size=size)
 
 
@@ -76,7 +73,8 @@ def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[s
     different = {name: value for name, value in there.items() if getattr(config, name) != value}
     if refused := {f"model.{name}" for name in different} & {*named}:
         listed, typed = _explain({name: (there[name[6:]], getattr(config, name[6:])) for name in sorted(refused)})
-        raise RunError(f"{bundle.path} has different model settings ({listed}). To start from that model, add: {typed}")
+        message = _("{path} has different model settings ({listed}). To start from that model, add: {typed}")
+        raise RunError(message.format(path=bundle.path, listed=listed, typed=typed))
     _report("model", different, bundle, reporter)
     return replace(config, **different)
 
@@ -96,16 +94,17 @@ def take_text_settings(config: TextConfig, path: Path, named: Collection[str], r
 def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
     if changes:
         listed = ", ".join(f"{section}.{name} = {_spell(value)}" for name, value in changes.items())
-        reporter.note(f"Settings taken from {bundle.path}: {listed}.")
+        reporter.note(_("Settings taken from {path}: {listed}.").format(path=bundle.path, listed=listed))
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
     """Raise RunError unless a run prepares text as the bundle does, so that words match; warn if this is unknown."""
     if bundle.text is None:
-        reporter.warn(
-            f"{bundle.path} does not say how its training text was segmented. If this run's text was segmented"
-            " differently, many words will not match. Check in the output how many words keep their rows."
+        message = _(
+            "{path} does not say how its training text was segmented. If this run's text was segmented differently,"
+            " many words will not match."
         )
+        reporter.warn(message.format(path=bundle.path))
         return
     there, here = result_settings(bundle.text), with_defaults(settings)
     wanted = {
@@ -115,22 +114,19 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         if name in here and here[name] != there[name] and name != "split_unknown"
     }
     segmenter = bundle.info["segmenter"] or {}
-    own = settings.get("segmenter_version") or segmenter
-    dictionaries = segmenter.get("user_dictionary"), own.get("user_dictionary")
+    segmenter_here = settings.get("segmenter_version") or segmenter
+    dictionaries = segmenter.get("user_dictionary"), segmenter_here.get("user_dictionary")
     if dictionaries[0] != dictionaries[1]:
         path = BundleLayout(bundle.path).user_dictionary
-        wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", "another" if dictionaries[1] else "")
-    if wanted:
-        listed, typed = _explain(wanted)
-        raise RunError(
-            f"{bundle.path} was trained on text prepared differently ({listed}), so the words of this run would not"
-            f" match the model's. Segment the corpus ({program()} segment or pipeline) with: {typed}"
+        wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", dictionaries[1] or "")
+    if wanted or segmenter != segmenter_here:
+        different = f"{spell_segmenter(segmenter, segmenter_here)}, {spell_segmenter(segmenter_here, segmenter)}"
+        listed, typed = _explain(wanted) if wanted else (different, "")
+        message = _(
+            "{path} was trained on text prepared differently ({listed}), so the words of this run would not match the"
+            " model's. Segment the corpus again, with the model's version of the segmenter. {typed}"
         )
-    if segmenter != own:
-        raise RunError(
-            f"{bundle.path} was trained with segmenter {spell_segmenter(segmenter, own)}, but this run's text was"
-            f" segmented with {spell_segmenter(own, segmenter)}. Install the model's version, then segment again."
-        )
+        raise RunError(message.format(path=bundle.path, listed=listed, typed=typed).rstrip())
 
 
 def _spell(value: Any) -> str:
@@ -140,8 +136,9 @@ def _spell(value: Any) -> str:
 
 def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
     """Describe how settings differ, and write the options that would set the bundle's values."""
+    values = {name: (_spell(there), _spell(here)) for name, (there, here) in different.items()}
+    differs, none = _("{name} = {there} in the model, {here} in this run"), _("none")
     listed = ", ".join(
-        f"{name} = {_spell(there) or 'none'} in the model, {_spell(here) or 'none'} in this run"
-        for name, (there, here) in different.items()
+        differs.format(name=name, there=there or none, here=here or none) for name, (there, here) in values.items()
     )
-    return listed, " ".join(f"--set {shlex.quote(f'{name}={_spell(there)}')}" for name, (there, _) in different.items())
+    return listed, " ".join(f"--set {shlex.quote(f'{name}={there}')}" for name, (there, _here) in values.items())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
+from elmo_zh.language import _
 from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.reader.weights import ModelWeights
@@ -88,7 +89,9 @@ def published_arrays(weights: ModelWeights, dtype: str = "float32") -> Iterator[
     table = weight_table(weights.shape, has_softmax=weights.has_softmax)
     left_over = set(weights.arrays) - {name for entry in table for name in entry.parameters}
     if left_over:
-        raise BundleError(f"The published layout has no dataset for {', '.join(sorted(left_over))}.")
+        raise BundleError(
+            _("The published layout has no place for {names}.").format(names=", ".join(sorted(left_over)))
+        )
     for entry in table:
         array = np.concatenate([_part(weights.arrays[name], entry.direction) for name in entry.parameters])
         assert array.size == math.prod(entry.shape), entry
@@ -123,9 +126,8 @@ def rounded_to_float16(weights: ModelWeights) -> ModelWeights:
         with np.errstate(over="ignore"):
             arrays[name] = array.astype(np.float16).astype(np.float32)
         if not np.isfinite(arrays[name]).all():
-            raise BundleError(
-                f"{name} contains numbers that float16 cannot represent (NaN, or beyond ±65,504). Use --dtype float32."
-            )
+            message = _("{name} contains numbers that float16 cannot represent. Use --dtype float32.")
+            raise BundleError(message.format(name=name))
     return replace(weights, arrays=arrays)
 
 
@@ -183,7 +185,5 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
     for name in sorted(file.names()):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known:
-            raise BundleError(
-                f"{file.path}: {name} is not in the model that options.json describes. The two files belong to"
-                " different models, or the options were changed."
-            )
+            message = _("{path}: {name} is not in the model that options.json describes. Copy both files again.")
+            raise BundleError(message.format(path=file.path, name=name))

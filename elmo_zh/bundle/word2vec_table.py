@@ -21,6 +21,7 @@ from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.create import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.reader.composition import parts_of
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
@@ -63,67 +64,32 @@ class Word2Vec:
         """
         folder = find_given_bundle(path)
         layout, run = BundleLayout(folder), RunDir(folder)
-        if not layout.info.is_file() and run.vocab.is_file():
-            return cls._of_run(run)
-        if not layout.word2vec.is_file():
-            raise BundleError(
-                f"{folder} has no word2vec vectors (word2vec.hdf5). Unless the model was converted, or started from a"
-                f" model without such vectors, export its run again: {command('export', '--run', 'RUN', '--force')}"
-            )
-        vocabulary = load_vocabulary(layout.vocab)
-        return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
-
-    @classmethod
-    def _of_run(cls, run: RunDir) -> "Word2Vec":
-        if not run.word2vec.is_file():
-            raise RunError(f"{run.word2vec} is missing. Create it with: {command('word2vec', '--run', run.path)}")
-        vocabulary = load_vocabulary(run.vocab)
-        return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
-
-    def with_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return these vectors with additional words, each of which gets the mean vector of the known words inside it.
-
-        This is how words outside the vocabulary are embedded if `embed.unknown` is backoff. A word that contains no
-        known word gets no vector.
-
-        Args:
-            words: Strings; words that already have a row keep it.
-
-        Raises:
-            TypeError: If `words` is a single string, or an item is not a string.
-        """
-        added = self._composed(check_tokens(words, "with_words", "words"))
-        if not added:
-            return self
-        return Word2Vec(
-            Vocabulary((*self.vocabulary.tokens, *added)), np.concatenate([self.table, np.stack(list(added.values()))])
-        )
+        if layout.word2vec.is_file():
+            vocabulary = load_vocabulary(layout.vocab)
+            return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
+        if run.word2vec.is_file():
+            vocabulary = load_vocabulary(run.vocab)
+            return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
+        message = _("{path} has no word2vec vectors: the model was converted, or trained or exported without them.")
+        raise (RunError if run.vocab_counts.is_file() else BundleError)(message.format(path=folder))
 
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return the vectors of only these words, with the same values as in `with_words`.
+        """Return the vectors of only these words; each new one gets the mean vector of the known words inside it.
 
-        Its vocabulary has the special tokens first, then each distinct word once, in the order given.
+        This is how words outside the vocabulary are embedded if `embed.unknown` is backoff; a word that contains no
+        known word gets zeros. The new vocabulary has the special tokens first, then each distinct word once, in the
+        order given.
 
         Raises:
             TypeError: If `words` is a single string, or an item is not a string.
         """
         distinct = tuple(check_tokens(words if isinstance(words, str) else dict.fromkeys(words), "of_words", "words"))
-        added = self._composed(distinct)
+        parts = parts_of(self.vocabulary, (word for word in distinct if word not in self.vocabulary))
         table = self.table[[*range(len(SPECIALS)), *self.vocabulary.encode(distinct)]]
         for row, word in enumerate(distinct, start=len(SPECIALS)):
-            if word in added:
-                table[row] = added[word]
+            if word in parts:
+                table[row] = self.table[parts[word]].mean(axis=0, dtype=np.float32)
         return Word2Vec(Vocabulary((*SPECIALS, *distinct)), table)
-
-    def _composed(self, words: Iterable[str]) -> dict[str, NDArray[np.float16]]:
-        parts = parts_of(self.vocabulary, (word for word in words if word not in self.vocabulary))
-        return {
-            word: self.table[rows].mean(axis=0, dtype=np.float32).astype(np.float16) for word, rows in parts.items()
-        }
-
-    def table_of(self, vocabulary: Vocabulary) -> NDArray[np.float16]:
-        """Return a table for a new vocabulary, with new words composed as in `with_words`, float16, shape (V, P)."""
-        return self.of_words(vocabulary.tokens[len(SPECIALS) :]).table
 
     @property
     def dimension(self) -> int:
@@ -158,10 +124,9 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
     """Read the word2vec.txt of a run; its first line gives the length of the vectors."""
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
-        raise RunError(
-            f"{run.word2vec}: the first line is {' '.join(header)[:40]!r}; it should contain the number of words and"
-            f" the length of their vectors. Recreate the file with: {command('word2vec', '--run', run.path, '--force')}"
-        )
+        message = _("{path} has no numbers of words and dimensions in its first line. Recreate it with: {command}")
+        again = command("word2vec", "--run", run.path, "--force")
+        raise RunError(message.format(path=run.word2vec, command=again))
     return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
 
 
@@ -188,10 +153,11 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if a number is not finite."""
     file = ForeignFile.open(path)
-    _, _, shape = file.arrays.get(_DATASET, (0, "", ()))
+    shape = file.arrays[_DATASET][2] if _DATASET in file.arrays else ()
     width = shape[1] if len(shape) == 2 else 0
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
         table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
     if not np.isfinite(table).all():
-        raise BundleError(f"{path} contains NaN or infinite numbers. Copy or export the bundle again.")
+        message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
+        raise BundleError(message.format(path=path, name=_DATASET))
     return table

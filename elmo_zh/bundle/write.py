@@ -21,6 +21,7 @@ from elmo_zh.bundle.word2vec_table import read_table, shorten, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.run.reporter import Reporter
@@ -107,10 +108,10 @@ def write_model(folder: Path, source: BundleSource, form: BundleForm, command: s
         source = replace(source, weights=rounded_to_float16(source.weights))
         golden = _compute_golden(source)
         change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
-        reporter.note(
-            f"{command}: rounding the weights to {form.dtype} changes the test sentences' vectors by at most"
-            f" {change:.1e}."
+        message = _(
+            "{command}: rounding the weights to {dtype} changes the test sentences' vectors by at most {change}."
         )
+        reporter.note(message.format(command=command, dtype=form.dtype, change=f"{change:.1e}"))
     if form.layout != "bundle":
         _write_plain(folder, source, form)
     else:
@@ -121,11 +122,9 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = source.weights.shape.characters
     if form.layout == "simple_elmo" and characters is None:
-        raise BundleError("simple_elmo cannot read token-mode models such as this one. Choose another --layout.")
+        raise BundleError(_("simple_elmo cannot read token-mode models such as this one. Choose another --layout."))
     if characters is not None and not characters.is_published:
-        raise BundleError(
-            f"An ELMoForManyLangs model cannot be written in the layout {form.layout}. Use --layout bundle."
-        )
+        raise BundleError(_("An ELMoForManyLangs model can only be written as a bundle. Use --layout bundle."))
     folder.mkdir(parents=True)
     write_json(folder / "options.json", source.options())
     if source.vocabulary is not None:

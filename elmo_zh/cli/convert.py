@@ -84,14 +84,8 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
       elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
-    if chosen.segmented and chosen.warm_on is None:
-        raise click.UsageError(_("--segmented describes the text of --warm-on, which is missing. Add --warm-on TEXT."))
     if chosen.warm_on is not None and form.layout != "bundle":
-        raise click.UsageError(
-            _("--warm-on needs --layout bundle: the layout {layout} cannot store a warm state.").format(
-                layout=form.layout
-            )
-        )
+        raise click.UsageError(_("--warm-on needs --layout bundle: no other layout can store a warm state."))
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
@@ -104,45 +98,29 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
         swapped_marks=not chosen.straight_marks,
         form=form,
     )
-    found = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
-    _report_conversion(common, found, output, form.layout)
+    model = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
+    _report_conversion(common, model, output, form.layout)
 
 
-def _report_conversion(common: Common, found: "BundleSource", output: Path, layout: str) -> None:
+def _report_conversion(common: Common, model: "BundleSource", output: Path, layout: str) -> None:
     from elmo_zh.bundle.compatibility import describe_readers
-    from elmo_zh.bundle.weights import count_parameters
+    from elmo_zh.info.models import POOR_FROM_ZERO
 
-    shape, has_warm_state = found.weights.shape, found.weights.warm_state is not None and layout == "bundle"
-    if found.weights.warm_state is not None and not has_warm_state:
-        common.console.note(
-            _("The layout {layout} cannot store the model's warm state, so the warm state is left out.").format(
-                layout=layout
-            )
-        )
-    if found.carry_state and not has_warm_state and layout == "bundle":
-        common.console.note(
-            _(
-                "This model was trained with carried state, so its vectors from zero state are poor. Convert it"
-                " again with --warm-on TEXT to give it a warm state, or embed with --stateful."
-            )
-        )
-    rows = f"{len(found.vocabulary):,} vocabulary rows" if found.vocabulary else "no vocabulary"
+    shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"
+    if model.weights.warm_state is not None and not has_warm_state:
+        common.console.note(_("No other layout than bundle can store the model's warm state, so it is left out."))
+    if model.carry_state and not has_warm_state and layout == "bundle":
+        common.console.note(_(POOR_FROM_ZERO))
+    message = _(
+        "Wrote {path}: {mode} mode, {layers} layers, cell {cell}, projection {projection}, {rows} vocabulary rows."
+    )
+    rows = f"{len(model.vocabulary):,}" if model.vocabulary else "0"
+    sizes = {"layers": shape.num_layers, "cell": shape.cell_dim, "projection": shape.projection_dim, "rows": rows}
     common.finish(
         {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
-        _(
-            "Wrote {output}: {mode} mode, layers: {num_layers} (cell {cell_dim}, projection"
-            " {projection_dim}), {weights} parameters, {rows}."
-        ).format(
-            output=output,
-            mode=shape.mode,
-            num_layers=shape.num_layers,
-            cell_dim=shape.cell_dim,
-            projection_dim=shape.projection_dim,
-            weights=f"{count_parameters(found.weights):,}",
-            rows=rows,
-        ),
+        message.format(path=output, mode=shape.mode, **sizes),
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
-        *([embed_with(output, segmented=found.text is None)] if layout == "bundle" else ()),
+        *([embed_with(output, segmented=model.text is None)] if layout == "bundle" else ()),
     )
 
 
@@ -156,17 +134,9 @@ def _known_text(common: Common) -> "KnownText":
         return KnownText()
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
-        raise OptionError(
-            _(
-                "Settings given without text.segmenter: {given}. Add --set text.segmenter=NAME, or leave out"
-                " these settings."
-            ).format(given=", ".join(sorted(given)))
-        )
+        message = _("Settings given without text.segmenter: {names}. Add --set text.segmenter=NAME.")
+        raise OptionError(message.format(names=", ".join(sorted(given))))
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
-        raise BundleError(
-            _(
-                "{dictionary} is missing. Set text.user_dictionary to an existing file, or leave out this setting."
-            ).format(dictionary=dictionary)
-        )
+        raise BundleError(_("{path} is missing. Check the path.").format(path=dictionary))
     return KnownText(config=config, user_dictionary=dictionary)

@@ -39,21 +39,14 @@ def info(common: Common, /, path: Path, check: bool) -> None:
       elmo-zh info runs/mine/model --json
       elmo-zh info my.index
     """
-    from elmo_zh.bundle.layout import BundleLayout
     from elmo_zh.info.describe import describe
 
     path = find_bundle(path)
-    is_bundle = BundleLayout(path).info.is_file()
-    if common.device and not (check and is_bundle):
-        raise click.UsageError(_("--device has an effect only on --check of a model bundle. Leave out --device."))
-    found = describe(path, common.console, check=check, device=common.device or "auto")
-    values = found.values
+    description = describe(path, common.console, check=check, device=common.device or "auto")
+    values = description.values
     if check:
-        values["passed"] = not found.problems
-    common.finish(values, *found.lines)
-    if found.problems:
-        raise OutputError(
-            _("{path} fails these checks: {problems}. Write or copy the folder again.").format(
-                path=path, problems="; ".join(found.problems)
-            )
-        )
+        values["passed"] = not description.problems
+    common.finish(values, *description.lines)
+    if description.problems:
+        message = _("{path} fails these checks: {problems}. Write or copy the folder again.")
+        raise OutputError(message.format(path=path, problems="; ".join(map(_, description.problems))))

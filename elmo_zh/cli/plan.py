@@ -9,6 +9,7 @@ import click
 from elmo_zh.cli.options import Common, common_options_of_readers, reading_options, takes
 from elmo_zh.cli.stages import changed, corpus_argument, run_option, stage_context, start_option, starting_from
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.stage_table import STAGES
@@ -54,14 +55,16 @@ def plan(
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
         sources.report_skipped(common.console)
         dictionary = find_user_dictionary(run, config)
-        found = make_plan(sources, config, dictionary, limits, common.console)
+        estimates = make_plan(sources, config, dictionary, limits, common.console)
         if run_path:
-            require_no_input(run.plan, [source.path for source in sources.sources], "Choose another --run.")
-            write_json(run.plan, found)
-    saved = []
+            sources_read = [source.path for source in sources.sources]
+            require_no_input(run.plan, sources_read, _("Choose another {option}.").format(option="--run"))
+            write_json(run.plan, estimates)
+    following = []
     if run_path:
-        again = command("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ()))
-        saved = [f"Saved as {run.plan}. Next: {again}"]
+        typed_next = command("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ()))
+        following = [_("Next: {command}").format(command=typed_next)]
     from elmo_zh.bundle.find_bundle import starter_advice
 
-    common.finish(found, *describe_plan(found), *starter_advice(config, found["figures"]["tokens"]), *saved)
+    advice = starter_advice(config, estimates["figures"]["tokens"])
+    common.finish(estimates, *describe_plan(estimates), *advice, *following)

@@ -18,6 +18,7 @@ from elmo_zh.convert.model_files import ChosenFiles, opened_source
 from elmo_zh.convert.published import KnownText, read_published
 from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
 from elmo_zh.errors import BundleError, CorpusError
+from elmo_zh.language import _
 from elmo_zh.reader.weights import build_lexicon
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, remove, temporary_path
@@ -51,28 +52,23 @@ def convert_model(
 ) -> BundleSource:
     """Read another program's model, or a bundle, and write it as a bundle; return the model as it was read."""
     if is_run(source):
-        raise BundleError(
-            f"convert accepts only a bundle or another program's model, but {source} is a run, a folder in which"
-            f" elmo-zh trains a model. {next_step_of_run(source)}"
-        )
+        message = _("{path} is a run, not a model bundle. {step}")
+        raise BundleError(message.format(path=source, step=next_step_of_run(source)))
     require_replaceable(output, settings.files_read(source), force=force)
     unpacked = output.with_name(f"{output.name}.source")
     remove(unpacked)  # left by a command that was killed
     with opened_source(source, temporary_path(unpacked)) as folder:
         found = _read_source(folder, settings, reporter)
         if settings.warm_on is not None and not found.carry_state:
-            raise BundleError(
-                f"{source} was trained with every sentence starting from a zero state, so a warm state is not"
-                " needed. Leave out --warm-on."
-            )
+            message = _("{path} was trained from zero state, so it needs no warm state. Leave out --warm-on.")
+            raise BundleError(message.format(path=source))
         if settings.warm_on is not None:
             lexicon = build_lexicon(found.weights.shape, found.vocabulary, found.alphabet)
             sentences = _iter_sentences(found, lexicon, settings.warm_on, segmented=settings.segmented)
             warm_state, count = warm_up(found.weights, lexicon, sentences)
             found = replace(found, weights=replace(found.weights, warm_state=warm_state))
-            reporter.note(
-                f"convert: sentences will start from the mean state at sentence ends. Sentences averaged: {count:,}"
-            )
+            message = _("{command}: sentences will start from the mean state at the end of {count} training sentences.")
+            reporter.note(message.format(command="convert", count=f"{count:,}"))
         require_disk_space(output, least_bytes(found, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, found, settings.form, "convert", reporter)
@@ -82,14 +78,14 @@ def convert_model(
 def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) -> BundleSource:
     given = list(settings.chosen.by_option())
     if BundleLayout(folder).info.is_file():
-        _refuse_options(folder, "a bundle, whose files have fixed names", given)
+        _refuse_options(folder, given)
         return _read_bundle(folder, settings.text)
     if is_manylangs(folder):
-        _refuse_options(folder, "an ELMoForManyLangs model", [name for name in given if name != "--options"])
+        _refuse_options(folder, [name for name in given if name != "--options"])
         source = read_manylangs(folder, settings.chosen.options, settings.text, swapped_marks=settings.swapped_marks)
     else:
         if not settings.swapped_marks:
-            _refuse_options(folder, "not an ELMoForManyLangs model", ["--straight-marks"])
+            _refuse_options(folder, ["--straight-marks"])
         source = read_published(folder, settings.chosen, settings.text, reporter)
     if source.vocabulary is None or source.weights.shape.characters is not None:
         return source
@@ -100,15 +96,17 @@ def _read_source(folder: Path, settings: ConvertSettings, reporter: Reporter) ->
     return replace(source, vocabulary=vocabulary)
 
 
-def _refuse_options(folder: Path, kind: str, given: list[str]) -> None:
-    if given:
-        raise BundleError(f"{folder} is {kind}. Leave out the options that have no effect on it: {', '.join(given)}")
+def _refuse_options(folder: Path, options: list[str]) -> None:
+    if options:
+        message = _("These options do not apply to the kind of model in {path}. Leave them out: {options}")
+        raise BundleError(message.format(path=folder, options=", ".join(options)))
 
 
 def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
     bundle = load_bundle(folder)
     if text.config is not None and bundle.text is not None:
-        raise BundleError(f"{folder} already records how its text was segmented. Leave out --config and --set text.*")
+        message = _("{path} already records how its text was segmented. Leave out --config and --set text.*")
+        raise BundleError(message.format(path=folder))
     source = source_of(bundle)
     dictionary = source.user_dictionary or text.user_dictionary
     return replace(source, user_dictionary=dictionary, text=bundle.text or text.config)
@@ -116,11 +114,13 @@ def _read_bundle(folder: Path, text: KnownText) -> BundleSource:
 
 def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segmented: bool) -> Iterator[NDArray[Any]]:
     if not path.is_file():
-        raise CorpusError(f"{path} does not exist or is not a file. Give a text file: --warm-on FILE")
+        raise CorpusError(_("{path} is missing. Check the path.").format(path=path))
     if not segmented and source.text is None:
         raise BundleError(
-            "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
-            " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
+            _(
+                "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
+                " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
+            )
         )
     preparation = None if segmented else source.build_preparation()
     is_empty = True
@@ -128,4 +128,4 @@ def _iter_sentences(source: BundleSource, lexicon: Lexicon, path: Path, *, segme
         is_empty = False
         yield np.asarray(lexicon.encode(tokens), np.int64)
     if is_empty:
-        raise CorpusError(f"{path} contains no sentences. Give a file that contains text: --warm-on FILE")
+        raise CorpusError(_("{names}: no text found. Use files that contain text.").format(names=path))

@@ -23,6 +23,7 @@ from elmo_zh.bundle.write import BundleSource
 from elmo_zh.convert.published import KnownText
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.reader.weights import ModelWeights
@@ -94,18 +95,14 @@ def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapp
 
 def _find_config(folder: Path) -> Path | None:
     """Return the file in the folder that config.json names, or None for the configuration of the released models."""
-    named = load_options(folder / "config.json").get("config_path")
-    if not isinstance(named, str):
-        raise BundleError(
-            f"{folder / 'config.json'} has no config_path. Specify the model's configuration file: --options FILE"
-        )
-    name = Path(named).name
+    name = Path(str(load_options(folder / "config.json").get("config_path"))).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
             return path
     if name in _RELEASED_NAMES:
         return None
-    raise BundleError(f"{folder} does not contain the configuration file {name}. Specify that file: --options FILE")
+    message = _("{path} does not contain the configuration file {name}. Specify that file: --options FILE")
+    raise BundleError(message.format(path=folder, name=name))
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
@@ -117,18 +114,19 @@ def _load_state_dict(path: Path) -> dict[str, Tensor]:
     except (MemoryError, BundleError):
         raise
     except Exception as error:  # a malicious file can make torch's restricted unpickler fail with any exception
-        reason = str(error).partition("\n")[0][:200]
-        raise BundleError(
-            f"{path} is damaged or contains more than weights, so it was not loaded ({type(error).__name__}: {reason})."
-            " Download or copy the model again."
-        ) from None
+        raise _unusable(path, f"{type(error).__name__}: {str(error).splitlines()[:1]!s:.200}") from None
     if not isinstance(state, dict) or not all(_is_plain(name, value) for name, value in state.items()):
-        raise BundleError(f"{path} contains something other than named weights. Download or copy the model again.")
+        raise _unusable(path, "it contains something other than named weights")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     if claimed > sum(stored.values()):
-        raise BundleError(f"{path} claims {claimed:,} bytes of weights but has fewer. It is unsafe; do not use it.")
+        raise _unusable(path, f"it claims {claimed:,} bytes of weights but has fewer")
     return dict(state)
+
+
+def _unusable(path: Path, error: str) -> BundleError:
+    message = _("{path} is damaged or unsafe ({error}), so it is not used. Download or copy the model again.")
+    return BundleError(message.format(path=path, error=error))
 
 
 def _is_plain(name: Any, value: Any) -> bool:
@@ -142,27 +140,23 @@ def _refuse_compressed(path: Path) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise BundleError(
-                f"{path} has compressed weights, which PyTorch never writes. It is unsafe; do not use it."
-            )
+            raise _unusable(path, "its weights are compressed, which PyTorch never does")
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
     """Read lines of word TAB number; a line without a word stands for the ideographic space, which was stripped."""
     if not path.is_file():
-        raise BundleError(f"{path} is missing. Download or copy the model again.")
+        raise BundleError(_("{path} is missing. Check the path.").format(path=path))
     numbers: dict[str, int] = {}
     for line_number, line in enumerate(iter_lines(path), start=1):
-        word, _, number = line.strip().rpartition("\t")
+        word, __, number = line.strip().rpartition("\t")
         if not number.isdecimal() or len(number) > _MOST_DIGITS:
-            raise BundleError(
-                f"{path}: line {line_number} ({line!r}) is not a word, a tab and a number. Download the model again."
-            )
+            raise _unusable(path, f"line {line_number} is not a word, a tab and a number: {line!r:.100}")
         numbers[word or "\u3000"] = int(number)
     if missing := [name for name in needed if name not in numbers]:
-        raise BundleError(f"{path} lacks these entries: {', '.join(missing)}. Download or copy the model again.")
+        raise _unusable(path, f"it lacks {', '.join(missing)}")
     if len(set(numbers.values())) != len(numbers):
-        raise BundleError(f"{path}: two entries have the same number. Download or copy the model again.")
+        raise _unusable(path, "two entries have the same number")
     return numbers
 
 
@@ -229,8 +223,8 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise BundleError(f"{path} is not a usable configuration: {what}. Give another one: --options FILE") from None
+        message = _("{path} is not a usable configuration ({error}). Give another one: --options FILE")
+        raise BundleError(message.format(path=path, error=repr(error))) from None
     vocabulary = dictionaries.vocabulary()
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
@@ -248,16 +242,17 @@ def _weights(
     try:
         if num_parameters(shape) > held:
             raise ValueError(f"{num_parameters(shape):,} numbers are described, but the files hold {held:,}")
-        found = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
-        found |= _lstm_parameters(encoder, shape)
+        parameters = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
+        parameters |= _lstm_parameters(encoder, shape)
         if left_over := [*token_embedder, *encoder]:
             raise ValueError(f"unknown weights: {', '.join(left_over)}")
-        arrays = {name: _checked(name, found[name], sizes) for name, sizes in parameter_shapes(shape).items()}
+        arrays = {name: _checked(name, parameters[name], sizes) for name, sizes in parameter_shapes(shape).items()}
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
-        raise BundleError(
-            f"{folder}: the weights do not match the model's configuration ({error}). Specify another configuration"
+        message = _(
+            "{path}: the weights do not match the model's configuration ({error}). Specify another configuration"
             " (--options FILE), or download the model again."
-        ) from None
+        )
+        raise BundleError(message.format(path=folder, error=error)) from None
     return ModelWeights(shape=shape, arrays=arrays)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.hdf5.foreign_file import ForeignFile
+from elmo_zh.language import _
+from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import make_folder, remove
 
 # Suffixes of the files of a model; nothing else is unpacked from an archive.
@@ -34,13 +36,9 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
     if source.is_dir():
         yield source
         return
-    if not source.exists():
-        raise BundleError(f"{source} does not exist. Give the folder or zip archive that contains the model's files.")
     if not source.is_file() or not zipfile.is_zipfile(source):
-        raise BundleError(
-            f"{source} is neither a folder nor a zip archive. Give the folder or zip archive that contains the model's"
-            " files."
-        )
+        message = _("{path} is neither a folder nor a zip archive. Give the folder or zip archive of a model.")
+        raise BundleError(message.format(path=source))
     remove(unpacked)
     make_folder(unpacked)
     try:
@@ -56,49 +54,44 @@ def opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
 def _unpack(source: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
-            chosen = [entry for entry in archive.infolist() if _is_wanted(source, entry)]
-            needed, free = sum(entry.file_size for entry in chosen), shutil.disk_usage(folder).free
+            entries = [entry for entry in archive.infolist() if _is_wanted(source, entry)]
+            needed = sum(entry.file_size for entry in entries)
             # Files may share their packed bytes, so the archive's size is the measure.
             allowed = _ALWAYS_ALLOWED_BYTES + _MOST_COMPRESSION * source.stat().st_size
-            if needed > allowed or len(chosen) > _MOST_FILES:
-                raise BundleError(
-                    f"{source} would expand from {source.stat().st_size:,} to {needed:,} bytes in {len(chosen):,}"
-                    " files, far more than any model needs. It is unsafe; do not use it."
-                )
-            if needed > free:
-                raise BundleError(
-                    f"{source} unpacks to {needed:,} bytes; only {free:,} are free in {folder.parent}. Free some space."
-                )
-            for entry in chosen:
-                _unpack_file(archive, entry, folder / PurePosixPath(entry.filename).name, source)
+            if needed > allowed or len(entries) > _MOST_FILES:
+                raise _unsafe(source)
+            require_disk_space(folder / source.name, needed)
+            for entry in entries:
+                path = folder / PurePosixPath(entry.filename).name
+                if path.exists():
+                    message = _("{path} contains several files named {name}. Unpack it, and give the right folder.")
+                    raise BundleError(message.format(path=source, name=path.name))
+                # zipfile never reads more of an entry than the size that it claims.
+                with archive.open(entry) as packed, path.open("wb") as unpacked:
+                    shutil.copyfileobj(packed, unpacked)
     except _ARCHIVE_ERRORS as error:
-        raise BundleError(f"{source} cannot be unpacked ({error}). Download it again, or unpack it yourself.") from None
+        message = _("{path} cannot be unpacked ({error}). Download it again, or unpack it yourself.")
+        raise BundleError(message.format(path=source, error=error)) from None
 
 
 def _is_wanted(source: Path, entry: zipfile.ZipInfo) -> bool:
     path = PurePosixPath(entry.filename)
     if ".." in path.parts or path.is_absolute() or "\\" in entry.filename:
-        raise BundleError(
-            f"{source} is unsafe; do not use it. A path in it leads out of the archive: {entry.filename!r}"
-        )
+        raise _unsafe(source)
     # macOS puts a file of its own beside each file, with the same suffix.
     is_of_macos = "__MACOSX" in path.parts or path.name.startswith("._")
     if path.suffix not in _WANTED or is_of_macos or entry.filename.endswith("/"):
         return False
     if entry.file_size > _COPY_BYTES and entry.file_size > _MOST_COMPRESSION * entry.compress_size:
-        raise BundleError(
-            f"{source}: {entry.filename} would expand from {entry.compress_size:,} to {entry.file_size:,} bytes, far"
-            " more than any model needs. It is unsafe; do not use it."
-        )
+        raise _unsafe(source)
     return True
 
 
-def _unpack_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, source: Path) -> None:
-    if path.exists():
-        raise BundleError(f"{source} contains several files named {path.name}. Unpack it, and give the right folder.")
-    # zipfile never reads more of an entry than the size that it claims.
-    with archive.open(entry) as packed, path.open("wb") as unpacked:
-        shutil.copyfileobj(packed, unpacked)
+def _unsafe(path: Path) -> BundleError:
+    message = _(
+        "{path} expands to far more than a model needs, or leads out of its folder. It is unsafe; do not use it."
+    )
+    return BundleError(message.format(path=path))
 
 
 def require_sane_gzip(path: Path) -> None:
@@ -110,10 +103,7 @@ def require_sane_gzip(path: Path) -> None:
         while block := file.read(_COPY_BYTES):
             allowed -= len(block)
             if allowed < 0:
-                raise BundleError(
-                    f"{path} would expand to more than {_MOST_COMPRESSION} times its size, far more than any word list"
-                    " needs. It is unsafe; do not use it."
-                )
+                raise _unsafe(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +134,14 @@ def find_options(folder: Path) -> Path:
 def find_weights(folder: Path) -> Path:
     """Return the only HDF5 file that contains LSTM cells; raise BundleError unless there is exactly one."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".hdf5", ".h5") and path.is_file())
-    return _only(folder, [path for path in files if ForeignFile.open(path).has_group("RNN_0")], "weights")
+    weights = [path for path in files if ForeignFile.open(path).has_group("RNN_0")]
+    if not weights and (folder / "checkpoint").is_file():
+        message = _(
+            "{path} is a TensorFlow checkpoint. Write its weights as HDF5 with bilm-tf's bin/dump_weights.py, and give"
+            " that file: --weights FILE"
+        )
+        raise BundleError(message.format(path=folder))
+    return _only(folder, weights, "weights")
 
 
 def first_named(folder: Path, *patterns: str) -> Path | None:
@@ -153,17 +150,15 @@ def first_named(folder: Path, *patterns: str) -> Path | None:
 
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
-    for pattern in patterns:
-        if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
-            return found
-    return []
+    matches = (sorted(path for path in folder.glob(pattern) if path.is_file()) for pattern in patterns)
+    return next(filter(None, matches), [])
 
 
-def _only(folder: Path, found: list[Path], what: str) -> Path:
-    if len(found) != 1:
-        names = f"{len(found)} files match: {', '.join(path.name for path in found)}" if found else "no file matches"
-        raise BundleError(
-            f"{folder}: cannot tell which file contains the model's {what} ({names}). Specify the file with"
-            f" --{what} FILE; if it is in an archive, unpack the archive first."
+def _only(folder: Path, files: list[Path], what: str) -> Path:
+    if len(files) != 1:
+        message = _(
+            "{path}: {number} files match, so it is not clear which one contains the model's {what}. Specify the file"
+            " with --{what} FILE; if it is in an archive, unpack the archive first."
         )
-    return found[0]
+        raise BundleError(message.format(path=folder, number=len(files), what=what))
+    return files[0]

@@ -8,12 +8,14 @@ from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import BundleSource
 from elmo_zh.config import TextConfig
 from elmo_zh.convert.model_files import ChosenFiles, find_options, find_weights, first_named, require_sane_gzip
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5.foreign_file import ForeignFile
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
+from elmo_zh.vocabulary.vocabulary import BEGIN, Vocabulary, load_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,25 +32,20 @@ def read_published(folder: Path, chosen: ChosenFiles, text: KnownText, reporter:
     vocab_path = chosen.vocab or first_named(folder, "vocab.data", "vocab.txt", "vocab.txt.gz", "*vocab*.txt")
     options = load_options(options_path)
     reads_characters = "char_cnn" in options
-    if reads_characters and chosen.token_embeddings is not None:
-        raise BundleError("--embedding has no effect on a model in character mode. Leave out --embedding.")
     has_softmax = ForeignFile.open(weights).has_group("softmax")
     is_needed = not reads_characters or has_softmax or chosen.vocab is not None
     vocabulary = _load_vocabulary(vocab_path, is_needed=is_needed, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
     shape = parse_shape(options, options_path, num_tokens)
+    if shape.characters and not shape.characters.is_published:
+        message = _("{path} belongs to an ELMoForManyLangs model in a bundle. Give the whole bundle.")
+        raise BundleError(message.format(path=options_path))
     token_embeddings = chosen.token_embeddings or first_named(folder, "vocab_embedding.hdf5")
     if reads_characters:
         token_embeddings = None
-    if shape.characters and not shape.characters.is_published:
-        raise BundleError(
-            f"{options_path} belongs to a bundle made from an ELMoForManyLangs model, but the rest of the bundle is"
-            " missing. Give the whole bundle."
-        )
-    loaded = load_model(weights, shape, token_embeddings)
     used = [options_path, weights, vocab_path if vocabulary else None, token_embeddings]
     return BundleSource(
-        weights=loaded,
+        weights=load_model(weights, shape, token_embeddings),
         vocabulary=vocabulary,
         spelling=SpellingModel.build({}),
         user_dictionary=text.user_dictionary,
@@ -68,16 +65,18 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     """Return the vocabulary, or None if it is optional and is missing or in a different format."""
     if path is None:
         if is_needed:
-            raise BundleError(
-                "The model's folder has no vocabulary, so it is unknown which word each row of the weights stands for."
-                " Give a file with one word per line: --vocab FILE"
-            )
+            raise BundleError(_("The model has no vocabulary. Give a file with one word per line: --vocab FILE"))
         return None
     require_sane_gzip(path)
     try:
         return load_vocabulary(path)
     except RunError as error:
+        if is_needed and next(iter_lines(path), "").rstrip() == BEGIN != next(iter_lines(path)):
+            message = _("{path}: lines end in spaces, so words would not be found. Remove them: {command}")
+            command = f"sed -i 's/[[:space:]]*$//' {path}"
+            raise BundleError(message.format(path=path, command=command)) from None
         if is_needed:
-            raise BundleError(*(message.partition(" Make the file with")[0] for message in error.messages)) from None
-        reporter.note(f"{path.name} was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once.")
+            raise BundleError(*error.messages) from None
+        message = _("{path} was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once.")
+        reporter.note(message.format(path=path.name))
         return None

@@ -1,8 +1,7 @@
 """Read untrusted HDF5 files in a separate process, because they can corrupt memory inside the HDF5 library.
 
 Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
-comes from. Only files in the work folders of this program are read directly. For each file a process starts, copies its
-numbers to a temporary file, and ends (`reader_process.py`).
+comes from. For each file a process starts, copies its numbers to a temporary file, and ends (`reader_process.py`).
 """
 
 import errno
@@ -23,53 +22,43 @@ from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError, UnsafeFileError
 from elmo_zh.hdf5.reader_process import KINDS, MOST_COMPRESSION
+from elmo_zh.language import _
 
 # A file may take so many seconds, and one more for so many bytes.
 MOST_SECONDS, _BYTES_PER_SECOND = 60.0, 5 << 20
 # A copy may take so many bytes, and `MOST_COMPRESSION` times the size of the file.
 _ALWAYS_ALLOWED_BYTES, _MOST_HEADER_BYTES = 1 << 26, 1 << 24
 # Isolated from the environment and from the current folder, but with the same packages.
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main({}, {})"
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main({})"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True, eq=False)
 class ForeignFile:
-    """An untrusted HDF5 file, read in another process.
-
-    Attributes:
-        attributes: Names of its root attributes.
-        arrays: Start in the copy, dtype and shape of its datasets of floats, by name.
-        strings: The content of its datasets of strings, by name.
-        others: What its other datasets are, by name.
-    """
+    """The datasets of an untrusted HDF5 file, by name: floats, strings, and what the others are."""
 
     path: Path
-    attributes: frozenset[str]
-    arrays: Mapping[str, tuple[int, str, tuple[int, ...]]]
+    arrays: Mapping[str, tuple[int, str, tuple[int, ...]]]  # Start in the copy, dtype and shape
     strings: Mapping[str, Sequence[str]]
     others: Mapping[str, str]
     _copy: mmap.mmap
 
     @classmethod
-    def open(cls, path: Path, *, with_datasets: bool = True) -> "ForeignFile":
+    def open(cls, path: Path) -> "ForeignFile":
         """Read a file; raise BundleError if that fails, and UnsafeFileError if it ends the process that reads it."""
         if not path.is_file():
-            raise _unreadable(path, "it is not a file")
-        size = path.stat().st_size
-        most_bytes, seconds = _ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * size, MOST_SECONDS + size / _BYTES_PER_SECOND
+            raise _unreadable(path, _("it is not a file"))
         with tempfile.TemporaryFile() as copy:
             try:
-                status = _run(path, copy, most_bytes, with_datasets, seconds)
+                status = _run(path, copy)
                 if not status:
                     return cls._of_copy(path, copy)
-            except subprocess.TimeoutExpired:
-                raise _unsafe(path, "takes too long to read") from None
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                pass  # the library changed what the process does
+            except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                status = -1  # the library changed what the process does
         if status == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
-        raise _unsafe(path, "makes the HDF5 library crash or return unusable data")
+        message = _("{path} makes the HDF5 library crash, take too long or return unusable data. Do not use this file.")
+        raise UnsafeFileError(message.format(path=path))
 
     @classmethod
     def _of_copy(cls, path: Path, copy: IO[bytes]) -> "ForeignFile":
@@ -85,9 +74,7 @@ class ForeignFile:
         if end != copy.seek(0, os.SEEK_END):
             raise ValueError("the sizes do not match")
         numbers = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the file is there as long as this
-        return cls(
-            path, frozenset(header["attributes"]), arrays, dict(header["strings"]), dict(header["others"]), numbers
-        )
+        return cls(path, arrays, dict(header["strings"]), dict(header["others"]), numbers)
 
     def names(self) -> set[str]:
         """Return the names of all datasets, with non-UTF-8 bytes escaped."""
@@ -99,15 +86,16 @@ class ForeignFile:
 
     def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise BundleError unless the file holds floats of these shapes."""
-        for name, shape in shapes.items():
-            _, kind, found_shape = self.arrays.get(name, (0, "", None))
-            if found_shape != shape:
-                found = self.others.get(name, "missing" if name not in self.strings else "a dataset of strings")
-                found = f"{np.dtype(kind)} of shape {found_shape}" if kind else found
-                raise BundleError(
-                    f"{self.path}: dataset {name} is {found}; expected floats of shape {shape}. Copy or export all"
-                    " files of the model again."
+        for name, expected in shapes.items():
+            kind, shape = self.arrays[name][1:] if name in self.arrays else ("", None)
+            if shape != expected:
+                there = self.others.get(name, "text" if name in self.strings else "missing")
+                there = f"{np.dtype(kind)} of shape {shape}" if kind else there
+                message = _(
+                    "{path}: dataset {name} is {there}; expected floats of shape {expected}. Copy or export all files"
+                    " of the model again."
                 )
+                raise BundleError(message.format(path=self.path, name=name, there=there, expected=expected))
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Read one dataset of a known shape, like `read_arrays`."""
@@ -117,38 +105,31 @@ class ForeignFile:
         """Yield datasets of known shapes; raise BundleError unless they are complete and finite."""
         self.check_arrays(shapes)
         for name, shape in shapes.items():
-            start, kind, _ = self.arrays[name]
+            start, kind = self.arrays[name][:2]
             with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
                 array = np.frombuffer(self._copy, kind, prod(shape), start).reshape(shape).astype(np.float32)
             if not np.isfinite(array).all():
-                raise BundleError(
-                    f"{self.path}: {name} contains infinite or NaN values. Copy or export the file again."
-                )
+                message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
+                raise BundleError(message.format(path=self.path, name=name))
             yield name, array
 
 
-def has_attributes(path: Path, names: set[str]) -> bool:
-    """Return whether a file is a readable HDF5 file with these root attributes; it may have any number of datasets."""
-    try:
-        return names <= ForeignFile.open(path, with_datasets=False).attributes
-    except BundleError:
-        return False
-
-
-def _run(path: Path, copy: IO[bytes], most_bytes: int, with_datasets: bool, seconds: float) -> int:
+def _run(path: Path, copy: IO[bytes]) -> int:
     """Copy a file in a process with limits; return the exit status."""
-    command = [sys.executable, "-I", "-c", _PROGRAM.format(most_bytes, with_datasets), *sys.path]
-    environment = {**os.environ, **_ONE_THREAD}
+    size = path.stat().st_size
+    program = _PROGRAM.format(_ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * size)
     with path.open("rb") as source:
         return subprocess.run(  # noqa: S603 - the same Python, and no words of a user
-            command, stdin=source, stdout=copy, stderr=subprocess.DEVNULL, env=environment, timeout=seconds, check=False
+            [sys.executable, "-I", "-c", program, *sys.path],
+            stdin=source,
+            stdout=copy,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **_ONE_THREAD},
+            timeout=MOST_SECONDS + size / _BYTES_PER_SECOND,
+            check=False,
         ).returncode
 
 
 def _unreadable(path: Path, problem: str) -> BundleError:
-    return BundleError(f"{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
-
-
-def _unsafe(path: Path, problem: str) -> UnsafeFileError:
-    advice = "Do not use the file; get a new copy from a source that you trust."
-    return UnsafeFileError(f"{path} {problem} and may be damaged or malicious. {advice}")
+    message = _("{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
+    return BundleError(message.format(path=path, problem=problem))

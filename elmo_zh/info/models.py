@@ -12,10 +12,14 @@ from elmo_zh.bundle.weights import count_parameters
 from elmo_zh.embed.selftest import run_selftest
 from elmo_zh.info.description import Description, rows
 from elmo_zh.invocation import command
-from elmo_zh.language import _, translate
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import format_date
 
-_RESULTS = {True: "ok", False: "FAILED", None: "skip"}
+_RESULTS = {True: N_("ok"), False: N_("FAILED"), None: N_("skip")}
+POOR_FROM_ZERO = N_(
+    "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
+    " --warm-on TEXT to give it a warm state, or embed with --stateful."
+)
 
 
 def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
@@ -28,15 +32,13 @@ def describe_bundle(path: Path, *, check: bool, device: str) -> Description:
         checks = run_selftest(bundle, device)
         problems = [result.name for result in checks if result.passed is False]
         values["checks"] = [asdict(result) for result in checks]
-        lines += [f"{translate(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
+        lines += [f"{_(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
     if bundle.needs_warm_state():
-        lines.append(
-            "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
-            " --warm-on TEXT to give it a warm state, or embed with --stateful."
-        )
+        lines.append(_(POOR_FROM_ZERO))
     segmented = () if bundle.text else ("--segmented",)
     values["next"] = command("embed", "file.txt", "--model", path, *segmented)
-    return Description(values, [*lines, f"Next: {values['next']}"], problems)
+    lines.append(_("Next: {command}").format(command=values["next"]))
+    return Description(values, lines, problems)
 
 
 def _values_of(bundle: Bundle) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from elmo_zh.corpus.cleaning.clean import looks_garbled
 from elmo_zh.corpus.cleaning.line_counts import shortened
 from elmo_zh.corpus.text_files import iter_sentences
+from elmo_zh.language import N_
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.han import HAN
 from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_of
@@ -137,18 +138,20 @@ class TextSurvey:
     def findings(self) -> Iterator[Finding]:
         """Yield what looks odd in the text."""
         if self.num_unreadable:
-            yield Finding(what="sentences with wrong characters", count=self.num_unreadable, example=self.unreadable)
+            yield Finding(
+                what=N_("sentences with wrong characters"), count=self.num_unreadable, example=self.unreadable
+            )
         if num_long := sum(count for length, count in self.lengths.items() if length > _LONG_SENTENCE_TOKENS):
-            yield Finding(what="long sentences", count=num_long)
+            yield Finding(what=N_("long sentences"), count=num_long)
         least = max(_MANY_COPIES, _MANY_COPIES_FRACTION * self.num_sentences)
         if copies := [(line, count) for line, count in self.repeated.counts.most_common(1000) if count >= least]:
             total = sum(count for _, count in copies)
-            yield Finding(what="sentences that occur again and again", count=total, example=shortened(copies[0][0]))
+            yield Finding(what=N_("sentences that occur again and again"), count=total, example=shortened(copies[0][0]))
         han, single = self.shares()["Han"], self.single_han_tokens / max(1, self.num_tokens)
         if self.num_tokens and han < _FEW_HAN:
-            yield Finding(what="share of Han characters is low", count=round(han, 4))
+            yield Finding(what=N_("share of Han characters is low"), count=round(han, 4))
         if single > _MANY_SINGLE:
-            yield Finding(what="share of single-character tokens is high", count=round(single, 4))
+            yield Finding(what=N_("share of single-character tokens is high"), count=round(single, 4))
 
     def described(self) -> dict[str, Any]:
         """Return the survey as JSON values."""

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_zh.language import translate
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import wrapped
 
@@ -63,10 +63,8 @@ def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
     if can_write("".join(names)):
         return []
     legend = ", ".join(f"{number} {name}" for number, name in enumerate(names, start=1))
-    return [
-        f"No installed font can show all labels, so {picture} shows numbers instead: {legend}. Install a Chinese"
-        " font, for example with the package fonts-noto-cjk."
-    ]
+    message = _("{picture} shows numbers for labels: {legend}. Install a Chinese font, such as fonts-noto-cjk.")
+    return [message.format(picture=picture, legend=legend)]
 
 
 def can_write(text: str) -> bool:
@@ -94,17 +92,17 @@ def _fonts() -> dict[str, frozenset[int]]:
     return {name: frozenset(get_font(path).get_charmap()) for name, path in fonts.items()}
 
 
-def in_language(text: str) -> str:
-    """Return a text in the user's language, unless no installed font has its characters."""
-    shown = translate(text)
-    return shown if can_write(shown.replace("\n", "")) else text
+def in_language(message: str, **gaps: object) -> str:
+    """Return a message in the user's language, or in English if no installed font has the characters."""
+    text = _(message).format(**gaps) if gaps else _(message)
+    return text if can_write(text.replace("\n", "")) else message.format(**gaps)
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title at the top left in the user's language, followed by lines of details in smaller type."""
+    """Write a title at the top left, followed by lines of details in smaller type; leave out what no font can show."""
     columns = round(_COLUMNS * figure.get_figwidth())
-    lines = [part for line in lines if can_write(line) for part in wrapped(in_language(line), columns)]
-    title = "".join(character if can_write(character) else "?" for character in in_language(title))
+    lines = [part for line in lines if can_write(line) for part in wrapped(line, columns)]
+    title = "".join(character if can_write(character) else "?" for character in title)
     figure.suptitle(title, x=0.0, ha="left", fontsize=13, fontweight="bold")
     style: dict[str, Any] = {"fontsize": 9, "color": QUIET_COLOUR}
     figure.axes[0].set_title("\n".join(lines), loc="left", pad=10, **style)

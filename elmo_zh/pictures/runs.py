@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elmo_zh.language import N_
 from elmo_zh.pictures.canvas import (
     BASELINE_COLOUR,
     DATA_COLOUR,
@@ -42,7 +43,7 @@ def training_figure(
     loss_axes.set_xlim(0, last)
     loss_axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     loss_axes.xaxis.set_major_formatter(lambda count, _: format_count(count))
-    loss_axes.set_xlabel(in_language("training tokens, per direction"))
+    loss_axes.set_xlabel(in_language(N_("training tokens, per direction")))
     add_title(figure, title, details)
     return figure
 
@@ -59,7 +60,7 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
         label = f"{in_language(name)} {format_figure(figures['perplexity'])}"
         axes.axhline(figures["perplexity"], linestyle=dashes, linewidth=1.4, color=BASELINE_COLOUR, label=label)
     axes.margins(y=0.12)
-    axes.set(yscale="log", ylabel=in_language("held-out perplexity"))
+    axes.set(yscale="log", ylabel=in_language(N_("held-out perplexity")))
     axes.set_yticks(ticks_of_logarithms(*axes.get_ylim()))
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
@@ -67,7 +68,7 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
 
 
 def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
-    axes.set_ylabel(in_language("training loss (nats per token)"))
+    axes.set_ylabel(in_language(N_("training loss (nats per token)")))
     if not losses:
         return
     tokens, values = (np.array([line[name] for line in losses], np.float64) for name in ("tokens", "train_loss"))
@@ -75,5 +76,6 @@ def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:
     # The mean of each value and its neighbours, fewer at the ends.
     window = np.ones(2 * round(_SMOOTHED_FRACTION / 2 * len(values)) + 1)
     smooth = np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")
-    axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8, label=in_language(f"smoothed: {smooth[-1]:.2f}"))
+    label = in_language(N_("smoothed: {value}"), value=f"{smooth[-1]:.2f}")
+    axes.plot(tokens, smooth, color=DATA_COLOUR, linewidth=1.8, label=label)
     axes.legend(frameon=False)

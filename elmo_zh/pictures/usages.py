@@ -87,5 +87,6 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     axes.set_xlim(-0.5, len(boundaries) - 0.5)
     axes.set_ylabel(in_language(measure))
     _add_legend(axes, fontsize=10)
-    add_title(figure, "Changes in usage between periods", ["bars: 95% intervals; filled markers: q below 0.05"])
+    detail = in_language("bars: 95% intervals; filled markers: q below 0.05")
+    add_title(figure, in_language("Changes in usage between periods"), [detail])
     return figure

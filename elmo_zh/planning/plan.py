@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import Config, result_settings
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine.select import EngineChoice
-from elmo_zh.language import translate
+from elmo_zh.language import N_, _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.sample import Sample, Trial, try_stages
 from elmo_zh.run.reporter import Reporter, aligned, counted, format_bytes, format_seconds
@@ -29,7 +29,11 @@ PLAN_FORMAT = 4
 # A vocabulary is large enough if it covers this much, or almost as much as all frequent words together.
 ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
 _DISCOUNTED = 0.6  # measured on four corpora
-_TITLES = {"kept_characters": "characters kept", "distinct_words": "distinct words", "rows": "vocabulary rows"}
+_TITLES = {
+    "kept_characters": N_("characters kept"),
+    "distinct_words": N_("distinct words"),
+    "rows": N_("vocabulary rows"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +86,10 @@ def make_plan(
     sample = Sample(sources.sources, config.text, limits)
     for line in sample.passed_over.summary_lines():
         reporter.note(line)
-    reporter.note("Trying the stages on the sample ...")
+    reporter.note(_("Trying the stages on the sample ..."))
     trial = try_stages(sample, config, limits.seconds)
     if not count_han(trial.words):
-        reporter.warn(
-            "The part of this corpus that was read contains no Chinese characters. Check that it is the right corpus."
-        )
+        reporter.warn(_("The text contains no Chinese characters. Check that it is the right corpus."))
     words = words_of(trial.words.values(), trial.factor, config.vocab.min_count)
     rows = max(trial.counts["rows"], min(words.frequent + len(SPECIALS), config.vocab.size or math.inf))
     figures = {name: sample.totals[name] for name in ("documents", "characters")}
@@ -95,7 +97,7 @@ def make_plan(
     figures |= {"distinct_words": words.distinct, "rows": rows}
     stages, training = _stages(sample, trial, config, figures), {}
     if not limits.no_training:
-        reporter.note("Trying a few training steps ...")
+        reporter.note(_("Trying a few training steps ..."))
         from elmo_zh.training.trial import forecast_training  # a plan without training needs no torch
 
         heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
@@ -142,33 +144,34 @@ def _stages(sample: Sample, trial: Trial, config: Config, figures: Mapping[str, 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield a plan as lines for the screen: the sample, the counts, and the needs of each stage and of training."""
     figures, sample, training = plan["figures"], plan["sample"], plan["training"]
-    files, size = counted(sample["files"], "file"), format_bytes(sample["bytes"])
-    if sample["is_all"]:
-        yield f"The whole corpus was read: {files}, {size}."
-    else:
-        yield f"Sample: {size} of lines from {files}, of about {format_bytes(sample['corpus_bytes'])} of text."
+    read = _("Read: {size} of lines from {files}; the whole text has about {all}.")
+    files = counted(sample["files"], "{number} file", "{number} files")
+    sizes = {"size": format_bytes(sample["bytes"]), "all": format_bytes(sample["corpus_bytes"])}
+    yield read.format(files=files, **sizes)
     if unread := sample["files_not_read_to_the_end"]:
-        yield f"Files not read to the end in time: {unread}; the unread text may differ. To allow more time: --seconds"
+        yield _("Files not read to the end: {count}. To allow more time: --seconds").format(count=unread)
     yield ""
-    rows = [(translate(_TITLES.get(name, name)), f"{value:,}") for name, value in figures.items()]
-    yield from aligned([*rows, (translate("tokens covered"), f"{plan['coverage']:.2%}")], header=("corpus", "about"))
+    rows = [(_(_TITLES.get(name, name)), f"{value:,}") for name, value in figures.items()]
+    yield from aligned([(_("corpus"), _("about")), *rows, (_("tokens covered"), f"{plan['coverage']:.2%}")])
     yield ""
     yield from coverage_lines(plan["coverage_curve"])
-    if plan["settings"]["vocab"]["init"]:
-        yield f"The vocabulary has {figures['rows']:,} rows, including all rows of the model to start from."
-    else:
-        yield (
-            f"Recommended: vocab.size = {plan['recommended_vocab_size']:,}. More words would cover little more text."
-            f" The current setting, {plan['settings']['vocab']['size']:,}, gives {figures['rows']:,} rows."
-        )
+    if not plan["settings"]["vocab"]["init"]:
+        sizes = {"size": f"{plan['recommended_vocab_size']:,}", "rows": f"{figures['rows']:,}"}
+        yield _("Recommended: vocab.size = {size}; the current settings give {rows} rows.").format(**sizes)
     yield ""
     stages = dict(plan["stages"])
-    stages |= {translate("total"): {name: sum(cost[name] for cost in stages.values()) for name in ("seconds", "bytes")}}
+    stages |= {_("total"): {name: sum(cost[name] for cost in stages.values()) for name in ("seconds", "bytes")}}
     costs = [(stage, format_seconds(cost["seconds"]), format_bytes(cost["bytes"])) for stage, cost in stages.items()]
-    yield from aligned(costs, header=("stage", "time", "disk"))
+    yield from aligned([(_("stage"), _("time"), _("disk")), *costs])
     if training:
-        yield (
-            f"Training: {training['parameters'] / 1e6:,.1f} M parameters; {training['tokens']:,} tokens ="
-            f" {training['epochs']:.2f} epochs at {training['tokens_per_second']:,.0f} tokens/s, plus evaluations;"
-            f" {format_bytes(training['memory_bytes'])} of memory."
+        message = _(
+            "Training: {parameters} M parameters; {tokens} tokens = {epochs} epochs at {speed} tokens/s, plus"
+            " evaluations; {memory} of memory."
+        )
+        yield message.format(
+            parameters=f"{training['parameters'] / 1e6:,.1f}",
+            tokens=f"{training['tokens']:,}",
+            epochs=f"{training['epochs']:.2f}",
+            speed=f"{training['tokens_per_second']:,.0f}",
+            memory=format_bytes(training["memory_bytes"]),
         )

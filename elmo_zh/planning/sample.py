@@ -15,11 +15,12 @@ from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext, finished_stages
-from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.run.record import StageContext, load_records
+from elmo_zh.run.reporter import SilentReporter, first_ten
 from elmo_zh.stages.encode import encode
 from elmo_zh.stages.segment import segment
 from elmo_zh.stages.vocab import vocab
@@ -70,9 +71,8 @@ class Sample:
         self.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
         self.seconds = (time.monotonic() - started_at) * corpus_bytes / max(1.0, bytes_read)
         if not any(line.strip() for line in self.lines):
-            names = ", ".join(source.name for source in sources[:3])
-            skipped = " ".join(self.passed_over.summary_lines())
-            raise CorpusError(f"{names}: no text found. Use files that contain text. {skipped}".rstrip())
+            message = _("{names}: no text found. Use files that contain text.")
+            raise CorpusError(message.format(names=first_ten([source.name for source in sources])))
 
     @property
     def is_all(self) -> bool:
@@ -151,7 +151,7 @@ def _try_lines(lines: Sequence[str], config: Config) -> Trial:
         if config.word2vec.enabled and not config.word2vec.vectors and not config.train.init:
             word2vec(context)
         encode(context)
-        seconds = {stage: record["seconds"] for stage, record in finished_stages(run).items()}
+        seconds = {stage: record["seconds"] for stage, record in load_records(run).items()}
         paths = {"segment": run.segmented, "word2vec": run.word2vec, "encode": run.ids}
         num_bytes = {stage: folder_bytes(path) for stage, path in paths.items() if path.exists()}
         words = Counter(chain.from_iterable(path.read_text("utf-8").split() for path in run.train_files()))

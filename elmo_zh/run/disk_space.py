@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from elmo_zh.errors import FullDiskError, OutputError
-from elmo_zh.language import N_
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Reporter, format_bytes
 
 ADVICE = N_(
@@ -34,7 +34,8 @@ def is_full_disk(error: Exception) -> bool:
 
 def full_disk_error(path: Path, written_bytes: int) -> FullDiskError:
     """Return the error for an output that does not fit on its disk, or into the user's quota on it."""
-    return FullDiskError(f"The disk is full: no space is left for {path} after {format_bytes(written_bytes)}. {ADVICE}")
+    message = _("The disk is full: no space is left for {path} after {size}. {advice}")
+    return FullDiskError(message.format(path=path, size=format_bytes(written_bytes), advice=_(ADVICE)))
 
 
 def require_disk_space(
@@ -48,13 +49,15 @@ def require_disk_space(
     """Return a message on the disk space needed and free; raise OutputError if too little is free.
 
     Unless `is_exact`, `needed_bytes` is an estimate: half of it must be free, and `reporter` warns if not all of it is.
+    `advice` names options that make the output smaller.
     """
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
-    needed = format_bytes(needed_bytes) if is_exact else f"about {format_bytes(needed_bytes)}"
-    missing = f"{output} needs {needed} of disk space, but only {format_bytes(free)} is free."
+    sizes = {"needed": format_bytes(needed_bytes), "free": format_bytes(free)}
+    missing = _("{path} needs {needed} of disk space, but only {free} is free.").format(path=output, **sizes)
     if needed_bytes * (1 if is_exact else _CERTAIN_FRACTION) > free:
-        raise OutputError(f"{missing} Free some space, or {f'write less: {advice}' if advice else 'use another disk'}.")
+        step = _("Free some space, or write less: {advice}.") if advice else _("Free some space, or use another disk.")
+        raise OutputError(f"{missing} {step.format(advice=advice)}")
     if reporter and needed_bytes > free:
         reporter.warn(missing)
-    return f"{needed} of disk space needed, {format_bytes(free)} free"
+    return _("{needed} of disk space needed, {free} free").format(**sizes)

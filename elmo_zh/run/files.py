@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from elmo_zh.errors import OutputError
+from elmo_zh.language import _
 from elmo_zh.run.disk_space import full_disk_error, is_full_disk, system_error_number
 from elmo_zh.run.locks import locked, not_writable, output_lock
 
@@ -54,42 +57,40 @@ def note_input(path: Path) -> None:
     inputs, outputs = _NOTED.get() or ([], {})
     inputs.append(path)
     for output, option in outputs.items():
-        require_no_input(output, [path], f"Choose another {option}.")
+        require_no_input(output, [path], _("Choose another {option}.").format(option=option))
 
 
-def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "Choose another --output.") -> None:
+def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
     """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
 
     Inputs are the given paths and those that the running command has noted. The unfinished work is beside the output,
     and must not replace an input either.
     """
-    require_replaceable_kind(output)
+    _require_replaceable_kind(output)
     replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
-    noted, _ = _NOTED.get() or ([], {})
-    for each in filter(Path.exists, (*inputs, *noted) if replaced else ()):
+    noted = (_NOTED.get() or ([], {}))[0]
+    for source in filter(Path.exists, (*inputs, *noted) if replaced else ()):
         for path in replaced:
-            if path.samefile(each):
-                relation = f"{path} is read by this command"
-            elif path.resolve() in each.resolve().parents:
-                relation = f"{path} contains {each}, which is read by this command"
-            elif path.is_file() and each.resolve() in path.resolve().parents:
-                relation = f"{output} is inside {each}, which is read by this command"
-            else:
-                continue
-            raise OutputError(f"{relation}, so nothing may be written there. {advice}")
+            real_path, real_source = path.resolve(), source.resolve()
+            is_inside = path.is_file() and real_source in real_path.parents
+            if path.samefile(source) or real_path in real_source.parents or is_inside:
+                message = _("{path} would replace {source}, which this command reads. {advice}")
+                advice = advice or _("Choose another {option}.").format(option="--output")
+                raise OutputError(message.format(path=path, source=source, advice=advice))
 
 
-def require_replaceable_kind(path: Path) -> None:
-    """Raise OutputError if a path is something other than a file or a folder: a device, a pipe or a socket."""
+def _require_replaceable_kind(path: Path) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Choose another output.")
+        message = _("{path} is a device, a pipe or a socket, not a file. Choose another output.")
+        raise OutputError(message.format(path=path))
 
 
 def require_regular_files(folder: Path) -> None:
     """Raise OutputError if a folder contains a pipe, a device or a socket: opening it could wait forever."""
     for path in folder.rglob("*"):
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise OutputError(f"{path} is a device, a pipe or a socket, not a file. Delete it.")
+            message = _("{path} is a device, a pipe or a socket, not a file. Delete it.")
+            raise OutputError(message.format(path=path))
 
 
 def folder_bytes(path: Path) -> int:
@@ -106,7 +107,8 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
     except FileExistsError:
-        raise OutputError(f"{path} is a file, but a folder is needed there. Choose another path.") from None
+        message = _("{path} is a file, but a folder is needed there. Choose another path.")
+        raise OutputError(message.format(path=path)) from None
     sync_folder(path.parent)
 
 
@@ -116,7 +118,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     It removes anything that a killed process left, so only one process at a time may write the same path.
     """
-    require_replaceable_kind(path)
+    _require_replaceable_kind(path)
     make_folder(path.parent)
     for left_over in _left_over(path):
         _restore(left_over, path) if left_over.name.endswith(_REPLACED) else remove(left_over)
@@ -196,8 +198,8 @@ def _restore(replaced: Path, path: Path) -> None:
 def _sync(path: Path) -> None:
     """Flush the content of a file, or of all files in a folder, to disk, so that a power cut leaves no empty file."""
     if path.is_dir():
-        for each in sorted(path.iterdir()):
-            _sync(each)
+        for member in sorted(path.iterdir()):
+            _sync(member)
         sync_folder(path)
     else:
         sync_file(path)
@@ -248,11 +250,11 @@ def write_json(path: Path, value: Any) -> None:
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def read_json(path: Path) -> Any:
-    """Return the value in a JSON file; raise ValueError if it is not JSON in UTF-8 or is nested too deeply."""
+def read_json(path: Path, kind: Any = Any) -> Any:
+    """Return the value in a JSON file; raise ValueError unless it is JSON in UTF-8 of this type (see msgspec)."""
     if path.exists() and not path.is_file():
         raise ValueError("it is not a regular file")  # a pipe would be waited for
-    return parse_json(path.read_text(encoding="utf-8"))
+    return msgspec.convert(parse_json(path.read_text(encoding="utf-8")), kind)
 
 
 def parse_json(text: str, parse: Callable[[str], Any] = json.loads) -> Any:
@@ -263,20 +265,15 @@ def parse_json(text: str, parse: Callable[[str], Any] = json.loads) -> Any:
         raise ValueError("it is nested too deep") from None
 
 
-def own_digest(record: Mapping[str, Any]) -> str:
-    """Return the digest of a record without its own `digest`; raise ValueError if it is nested too deeply."""
+def _own_digest(record: Mapping[str, Any]) -> str:
     content = {name: value for name, value in record.items() if name != "digest"}
-    try:
-        text = json.dumps(content, sort_keys=True)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"sha256:{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()}"
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Return a record that `sealed` made, from its file; raise ValueError if it is damaged."""
     record = read_json(path)
-    if not isinstance(record, dict) or record.get("digest") != own_digest(record):
+    if not isinstance(record, dict) or record.get("digest") != _own_digest(record):
         raise ValueError("its digest does not match its content")
     return record
 
@@ -284,7 +281,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as it will be read back from JSON, with a digest of itself, so that damage is noticed."""
     record = json.loads(json.dumps(value))
-    return {**record, "digest": own_digest(record)}
+    return {**record, "digest": _own_digest(record)}
 
 
 def link_or_copy(path: Path, other: Path) -> None:
@@ -308,30 +305,28 @@ def claimed_output(
 
     Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
     """
-    other = f"Choose another {names[0]}"
+    gaps = {"path": output, "option": names[0], "force": names[1]}
     if output.is_dir() and not is_own(output):
-        raise OutputError(f"{output} is a folder with content that this command did not create. {other}.")
-    require_no_input(output, inputs, f"{other}.")
-    _, claimed = _NOTED.get() or ([], {})
+        message = _("{path} is a folder with content that this command did not create. Choose another {option}.")
+        raise OutputError(message.format(**gaps))
+    require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
+    claimed = (_NOTED.get() or ([], {}))[1]
     if output.resolve() in map(Path.resolve, claimed):
-        raise OutputError(f"Two outputs have the name {output}. Choose another name for one of them.")
-    refusal = (
-        f"{output} is being written by another elmo-zh process. Wait until that process ends, or choose another"
-        f" {names[0]}."
-    )
+        message = _("Two outputs have the name {path}. Choose another name for one of them.")
+        raise OutputError(message.format(**gaps))
     make_folder(output.parent)
     if not os.access(output.parent, os.W_OK):
         raise not_writable(output.parent)
-    with locked(output_lock(output), refusal):
+    refusal = _("{path} is in use by another elmo-zh process. Wait until that process ends.")
+    with locked(output_lock(output), refusal.format(**gaps)):
         for left_over in _left_over(output.with_name(output.name + PARTS)):
             remove(left_over)  # by a command that was killed while it removed its parts
         if output.exists() and not force:
-            raise OutputError(f"{output} already exists. {other}, or add {names[1]} to replace it.")
+            message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
+            raise OutputError(message.format(**gaps))
         if output.exists() and not is_own(output):
-            raise OutputError(
-                f"{output} was not created by this command, so even {names[1]} does not replace it."
-                f" {other}, or delete the file first."
-            )
+            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
+            raise OutputError(message.format(**gaps))
         claimed[output] = names[0]
         try:
             yield

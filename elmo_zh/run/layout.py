@@ -7,6 +7,7 @@ from typing import Any
 
 from elmo_zh.config import Config, load_config, render_config
 from elmo_zh.errors import ElmoZhError, FullDiskError
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, make_folder, require_regular_files
 from elmo_zh.run.locks import locked
 from elmo_zh.run.mark import MARK, write_mark
@@ -112,15 +113,13 @@ class RunDir:
         if not create and not self.path.exists():
             yield
             return
-        refusal = (
-            f"{self.path} is in use by another elmo-zh process. Wait until that process ends, or choose another --run."
-        )
+        refusal = _("{path} is in use by another elmo-zh process. Wait until that process ends.")
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         require_regular_files(self.path)
         is_new = create and not (self.path / MARK).exists()
         try:
             make_folder(self.path)
-            with locked(self.lock, refusal):
+            with locked(self.lock, refusal.format(path=self.path)):
                 if is_new:
                     write_mark(self.path, "run", RUN_FORMAT, {})
                 yield

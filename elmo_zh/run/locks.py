@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from elmo_zh.errors import OutputError
+from elmo_zh.language import _
 
 
 def output_lock(output: Path) -> Path:
@@ -22,7 +23,8 @@ def output_lock(output: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise OutputError(f"{folder} is not a folder of yours. Name another folder for temporary files: TMPDIR=FOLDER")
+        message = _("{folder} is not a folder of yours. Name another folder for temporary files: TMPDIR=FOLDER")
+        raise OutputError(message.format(folder=folder))
     return folder / f"{hashlib.sha256(os.fsencode(output.resolve())).hexdigest()}.lock"
 
 
@@ -66,12 +68,13 @@ def _open(path: Path) -> int:
 
 
 def _not_ours(path: Path) -> OutputError:
-    return OutputError(f"{path} is not a lock of elmo-zh, which needs this name. Move it away.")
+    return OutputError(_("{path} is not a lock of elmo-zh, which needs this name. Move it away.").format(path=path))
 
 
 def not_writable(folder: Path) -> OutputError:
     """Return the error for a folder in which nothing can be written."""
-    return OutputError(f"{folder} is not writable. Change its permissions, or choose another folder.")
+    message = _("{folder} is not writable. Change its permissions, or choose another folder.")
+    return OutputError(message.format(folder=folder))
 
 
 def is_locked(path: Path) -> bool:

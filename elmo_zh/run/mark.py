@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.errors import OutputError
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest, read_sealed, sealed, write_json
 from elmo_zh.version import __version__
 
@@ -28,14 +29,14 @@ class Kind:
 # A bundle and a model in the layout of another program have no mark: their layouts are published, and bundle.json has
 # the digests of the bundle. Indexes, tasks, comparisons, probes and runs of earlier versions have none either.
 KINDS = {
-    "bundle": Kind("a model bundle", ("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
-    "run": Kind("a run", ("config.toml", "stages")),
-    "index": Kind("an index", ("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
-    "task": Kind("a trained task", ("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
-    "comparison": Kind("a comparison", ("comparison.json", "comparison.md")),
-    "probe": Kind("a probe", ("probe.json", "probe.md")),
-    "vectors": Kind("a folder of vectors", ("info.json", "vectors.npy")),
-    "model": Kind("a model in another program's layout", ("options.json", "vocab.txt")),
+    "bundle": Kind(N_("a model bundle"), ("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
+    "run": Kind(N_("a run"), ("config.toml", "stages")),
+    "index": Kind(N_("an index"), ("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
+    "task": Kind(N_("a trained task"), ("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
+    "comparison": Kind(N_("a comparison"), ("comparison.json", "comparison.md")),
+    "probe": Kind(N_("a probe"), ("probe.json", "probe.md")),
+    "vectors": Kind(N_("a folder of vectors"), ("info.json", "vectors.npy")),
+    "model": Kind(N_("a model in another program's layout"), ("options.json", "vocab.txt")),
 }
 
 
@@ -60,9 +61,11 @@ def load_mark(folder: Path) -> dict[str, Any]:
     try:
         mark = read_sealed(path)
     except ValueError as error:
-        raise OutputError(f"{path} is damaged ({error}). Write the folder again.") from None
+        message = _("{path} is damaged ({error}). Write the folder again.")
+        raise OutputError(message.format(path=path, error=error)) from None
     if mark["kind"] not in KINDS:
-        raise OutputError(f"A newer version of elmo-zh wrote {path}: {mark['kind']}. Update elmo-zh.")
+        message = _("A newer version of elmo-zh wrote {path}: {kind}. Update elmo-zh.")
+        raise OutputError(message.format(path=path, kind=mark["kind"]))
     return mark
 
 
@@ -77,7 +80,8 @@ def require_unchanged(path: Path, remedy: str) -> None:
     """Raise OutputError if a file is not as the mark of its folder says; folders of earlier versions have no mark."""
     mark = load_mark(path.parent)
     if mark and file_digest(path) != mark["files"].get(path.name):
-        raise OutputError(f"{path} is damaged: its digest differs from the one in {MARK}. {remedy}")
+        message = _("{path} is damaged: its digest differs from the one in {mark}. {remedy}")
+        raise OutputError(message.format(path=path, mark=MARK, remedy=remedy))
 
 
 def changed_files(folder: Path, digests: Mapping[str, str | None]) -> list[str]:
@@ -101,10 +105,11 @@ def written_as(kind: str) -> Callable[[Path], bool]:
         there = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
         written = {MARK, *load_mark(folder).get("files", {})}
         if others := sorted({path.as_posix() for path in there if path.parts[0] != CACHE} - written):
-            raise OutputError(
-                f"{folder} contains {others[0]}, which elmo-zh.json does not list as written by this command, so the"
-                " folder is not replaced. Move this file away or, if an earlier version wrote the folder, delete it."
+            message = _(
+                "{folder} contains {file}, which elmo-zh.json does not list as written by this command, so the folder"
+                " is not replaced. Move this file away or, if an earlier version wrote the folder, delete it."
             )
+            raise OutputError(message.format(folder=folder, file=others[0]))
         return True
 
     return is_own

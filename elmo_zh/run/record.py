@@ -14,6 +14,7 @@ from elmo_zh.config import Config, default_setting, result_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import train_option
+from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular_files, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run
 from elmo_zh.run.layout import RunDir
@@ -24,8 +25,6 @@ from elmo_zh.version import __version__
 RECORD_FORMAT = 1
 # Name, version and dictionary of the segmenter.
 _SEGMENTER = "text.segmenter_version"
-# Settings whose file is recorded by its digest.
-_DIGESTED = ("vocab.init", "vocab.words", "train.init")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +86,19 @@ def run_stage(
     }
     changes = describe_changes(stage, old, new) if old else []
     if not old and stage.resumes and is_in_training(run):
-        changes = ["the record of how the checkpoints were made is missing"]
-    if changes and stage in (*earlier_stages(TRAIN), TRAIN) and not force:
-        _refuse_to_discard_training(run, changes)
+        changes = [_("the record of how the checkpoints were made is missing")]
+    if changes and not force and stage is not EXPORT and is_in_training(run):
+        raise RunError(
+            _(
+                "{run} contains training progress that would be discarded. Reason: {changes}. To keep it, choose"
+                " another run: {other}; to start over: {again}."
+            ).format(
+                run=run.path,
+                changes="; ".join(changes),
+                other=train_option("--run", "RUN"),
+                again=train_option("--force"),
+            )
+        )
     require_intact(stage, run, new["inputs"])
     run.save_config(config)
     is_finished = old.get("finished") and not old.get("continues")
@@ -97,10 +106,11 @@ def run_stage(
     if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
         for name in stage.makes:
             remove(run.path / f"{name}{PARTS}")  # left by an interrupted --force
-        context.reporter.note(f"{stage.name}: nothing has changed, skipped.")
+        context.reporter.note(_("{stage}: nothing has changed, skipped.").format(stage=stage.name))
         return StageOutcome(counts=old["counts"], skipped=True)
     if changes and old:
-        context.reporter.note(f"{stage.name} runs again: {'; '.join(changes)}.")
+        message = _("{stage} runs again: {changes}.")
+        context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
     counts = _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
     return StageOutcome(counts=counts, skipped=False)
 
@@ -158,8 +168,10 @@ def require_files(run: RunDir, paths: Iterable[Path]) -> None:
             if not run.path.exists() and run.holds(path):
                 raise RunError(explain_no_run(run.path))
             maker = maker_of(path.relative_to(run.path)) if path.is_relative_to(run.path) else None
-            hint = f"Create it with: {maker.command(run.path)}" if maker else "Check the path."
-            raise RunError(f"{path} is missing. {hint}")
+            if maker is None:
+                raise RunError(_("{path} is missing. Check the path.").format(path=path))
+            message = _("{path} is missing. Create it with: {command}")
+            raise RunError(message.format(path=path, command=maker.command(run.path)))
 
 
 def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
@@ -173,26 +185,28 @@ def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> N
         files = {name: run.path / name for name in intact if (run.path / name).is_file()}
         for name, entry in describe_files(files, described).items():
             if entry["digest"] != recorded[name]["digest"]:
-                raise RunError(
-                    f"{files[name]} is not the file that {maker.name} wrote: it was damaged or replaced."
-                    f" Recreate it with: {maker.command(run.path, '--force')}"
+                message = _(
+                    "{path} is not the file that {stage} wrote: it was damaged or replaced. Recreate it with: {command}"
                 )
+                again = maker.command(run.path, "--force")
+                raise RunError(message.format(path=files[name], stage=maker.name, command=again))
 
 
 # Records
 
 
-def source_digest(run: RunDir, stage: str, name: str, path: Path, explain: Callable[[], str] | None = None) -> str:
+def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
     """Return the digest of a file outside the run, or the recorded one if the stage has begun and the file is gone."""
-    is_own = run.holds(path)
-    if path.is_file() and not is_own:
+    is_inside = run.holds(path)
+    if path.is_file() and not is_inside:
         return file_digest(path)
     known = load_record(run.stage_record(stage), damaged_is_none=True).get("settings", {}).get(name)
     if known:
         return str(known)
-    if is_own:
-        raise RunError(f"{path} is inside {run.path}, and a run cannot start from its own files. Choose another --run.")
-    raise RunError(explain() if explain else f"{path} is missing. Check the path.")
+    if is_inside:
+        message = _("{path} is inside {run}, and a run cannot start from its own files. Choose another --run.")
+        raise RunError(message.format(path=path, run=run.path))
+    raise RunError(_("{path} is missing. Check the path.").format(path=path))
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
@@ -207,19 +221,12 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     except ValueError as error:
         if damaged_is_none:
             return {}
-        raise RunError(f"{path} is damaged ({error}). {_remedy(path)}") from None
+        message = _("{path} is damaged ({error}). Delete this file; the stage {stage} then runs again.")
+        if path.stem == TRAIN.name:  # running again would start over and delete the checkpoints
+            message = _("{path} is damaged ({error}). Export the checkpoints, or start over: {again}")
+        again = TRAIN.command(path.parents[1], "--force")
+        raise RunError(message.format(path=path, error=error, stage=path.stem, again=again)) from None
     return record if record.get("format") == RECORD_FORMAT else {}
-
-
-def _remedy(path: Path) -> str:
-    """Tell the user how to fix a damaged stage record; --force is the last resort, since it deletes checkpoints."""
-    if path.stem != "train":
-        return f"Delete this file; the stage {path.stem} then runs again, and nothing else is lost."
-    run = path.parents[1]
-    return (
-        f"The checkpoints are still there: export the model with {EXPORT.command(run)}, or start over with"
-        f" {TRAIN.command(run, '--force')}"
-    )
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
@@ -253,12 +260,6 @@ def ended_at(record: Mapping[str, Any]) -> str:
     return end.isoformat(timespec="seconds")
 
 
-def finished_stages(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the finished stages by stage name."""
-    records = load_records(run, damaged_is_none=damaged_is_none)
-    return {name: record for name, record in records.items() if record.get("finished")}
-
-
 def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return digest, size and modification time of each file; reuse the digest in `known` if size and time match."""
     described = {}
@@ -275,15 +276,6 @@ def describe_files(files: Mapping[str, Path], known: Mapping[str, Any]) -> dict[
 def is_in_training(run: RunDir) -> bool:
     """Return whether the run has checkpoints."""
     return run.checkpoints.is_dir() and any(run.checkpoints.glob("step-*"))
-
-
-def _refuse_to_discard_training(run: RunDir, changes: Sequence[str]) -> None:
-    """Raise RunError if the run holds checkpoints that these changes would make useless."""
-    if is_in_training(run):
-        raise RunError(
-            f"{run.path} contains training progress that would be discarded. Reason: {'; '.join(changes)}. To"
-            f" keep it, choose another run: {train_option('--run', 'RUN')}; to start over: {train_option('--force')}."
-        )
 
 
 def _are_unchanged(files: Mapping[str, Path], recorded: Mapping[str, Any]) -> bool:
@@ -305,14 +297,16 @@ def describe_changes(stage: Stage, old: Mapping[str, Any], new: Mapping[str, Any
 
 
 def _describe_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    changed = {name for name in before.keys() & now.keys() if before[name] != now[name]}
-    new, gone = now.keys() - before.keys(), before.keys() - now.keys()
-    phrases = {
-        f"added {counted(len(new), 'file')} ({first_ten(sorted(new))})": new,
-        f"removed {counted(len(gone), 'file')} ({first_ten(sorted(gone))})": gone,
-        f"changed {counted(len(changed), 'file')} ({first_ten(sorted(changed))})": changed,
+    kinds = {
+        _("added"): now.keys() - before.keys(),
+        _("removed"): before.keys() - now.keys(),
+        _("changed"): {name for name in before.keys() & now.keys() if before[name] != now[name]},
     }
-    return [phrase for phrase, names in phrases.items() if names]
+    return [
+        f"{kind} {counted(len(names), '{number} file', '{number} files')} ({first_ten(sorted(names))})"
+        for kind, names in kinds.items()
+        if names
+    ]
 
 
 def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -321,29 +315,21 @@ def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list
     changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
     if "text.segmenter" in changed:
         changed.pop(_SEGMENTER, None)  # another segmenter has another version
-    return [_describe_setting(name, *pair) for name, pair in changed.items()]
+    return [f"{name} {_spell(old, new)} -> {_spell(new, old)}" for name, (old, new) in changed.items()]
 
 
 def _value(name: str, settings: Mapping[str, Any]) -> Any:
     return settings[name] if name in settings else default_setting(name)
 
 
-def _describe_setting(name: str, before: Any, now: Any) -> str:
-    if name == _SEGMENTER:
-        return f"segmenter {spell_segmenter(before, now)} -> {spell_segmenter(now, before)}"
-    if name in _DIGESTED:
-        if before and now:
-            return f"the content of {name} has changed"
-        return f"{name} is now set" if now else f"{name} is no longer set"
-    return f"{name} {_spell(before)} -> {_spell(now)}"
-
-
-def _spell(value: Any) -> str:
-    """Return a value in the form that --set takes."""
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        return value or "empty"
+def _spell(value: Any, other: Any) -> str:
+    """Return a value in the form that --set takes, a digest by its first digits, or a segmenter by its name."""
+    if isinstance(value, str) and value.startswith("sha256:"):
+        return value[7:15]
+    if isinstance(value, dict):
+        return spell_segmenter(value, other)
+    if value is None or isinstance(value, str):
+        return value or _("none")
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -361,24 +347,31 @@ def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str
 
 def refuse_settings_of(others: Sequence[Stage], stage: Stage, run: RunDir, before: Config, config: Config) -> None:
     """Raise RunError for changed settings that this stage does not use but other stages have used."""
-    changed = {name: value for name, value in _settings(config).items() if value != _settings(before)[name]}
+    old = _settings(before)
+    changed = {name: value for name, value in _settings(config).items() if value != old[name] and not stage.uses(name)}
     for other in others:
         record = load_record(run.stage_record(other.name), damaged_is_none=True)
-        names = [name for name in changed if record and other.uses(name) and not stage.uses(name)]
+        names = [name for name in changed if record and other.uses(name)]
         used = other.typed(record) if names else {}
         now = {name: changed[name] for name in names if changed[name] != _value(name, used)}
         if now:
-            changes = describe_settings({name: _settings(before)[name] for name in now}, now)
             raise RunError(
-                f"{stage.name} does not use these settings, and {other.name} ran with other values:"
-                f" {'; '.join(changes)}. Leave these settings out, or change them with:"
-                f" {other.command(run.path)} --set ..."
+                _(
+                    "{stage} does not use these settings, and {other} ran with other values: {changes}. Leave these"
+                    " settings out, or change them with: {command} --set ..."
+                ).format(
+                    stage=stage.name,
+                    other=other.name,
+                    changes="; ".join(describe_settings({name: old[name] for name in now}, now)),
+                    command=other.command(run.path),
+                )
             )
 
 
 def _settings(config: Config) -> dict[str, Any]:
     """Return all settings that can affect a result, by the names that users type."""
-    sections = {section.name: getattr(config, section.name) for section in fields(config)}
     return {
-        f"{name}.{key}": value for name, values in sections.items() for key, value in result_settings(values).items()
+        f"{section.name}.{key}": value
+        for section in fields(config)
+        for key, value in result_settings(getattr(config, section.name)).items()
     }

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Protocol
 
-from elmo_zh.language import ngettext, translate
+from elmo_zh.language import _, ngettext, translate
 
 # A line may break between any two Chinese characters, but not before these.
 _NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
@@ -112,13 +112,14 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def first_ten(names: Sequence[str]) -> str:
     """Join at most ten names with commas, followed by "and others" if there are more."""
-    return f"{', '.join(names[:10])} and others" if len(names) > 10 else ", ".join(names)
+    shown = ", ".join(names[:10])
+    return _("{names} and others").format(names=shown) if len(names) > 10 else shown
 
 
 def format_bytes(num_bytes: float) -> str:
     """Format a size: 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
     if num_bytes < 1000:
-        return counted(round(num_bytes), "byte")
+        return counted(round(num_bytes), "{number} byte", "{number} bytes")
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"

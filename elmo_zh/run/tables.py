@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.errors import ConfigError
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 
 # Characters that would end a cell or a row of a TSV file.
@@ -22,14 +23,15 @@ Rows = Iterable[Mapping[str, Any]]
 def require_suffix(output: Path, known: Collection[str], option: str = "--output") -> None:
     """Raise ConfigError if the name of an output does not end in a known suffix."""
     if output.suffix not in known:
-        raise ConfigError(f"{option} {output}: the suffix does not name a known format. Use one of: {', '.join(known)}")
+        message = _("{option} {path}: the suffix does not name a known format. Use one of: {known}")
+        raise ConfigError(message.format(option=option, path=output, known=", ".join(known)))
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
     """Return the given format, else the one that the output's suffix names, else the first known one."""
     if given or output is None or not output.suffix:
         return given or known[0]
-    require_suffix(output, [f".{each}" for each in known])
+    require_suffix(output, [f".{name}" for name in known])
     return output.suffix[1:]
 
 
@@ -100,7 +102,7 @@ def _cell(value: str | int) -> str:
 def code_span(text: str) -> str:
     """Return a code span that shows a text exactly; its fence is longer than any run of backticks in the text."""
     if not text:
-        return "(nothing)"
+        return _("(nothing)")
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     needs_room = text[0] == "`" or text[-1] == "`" or (text[0] == " " == text[-1] and text.strip())
     return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"

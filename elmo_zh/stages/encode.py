@@ -2,6 +2,7 @@
 
 from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.id_store.layout import STORE_FORMAT, store_files
+from elmo_zh.language import _
 from elmo_zh.run.job import run_job
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, input_files, run_stage
 from elmo_zh.run.reporter import Reporter
@@ -28,10 +29,12 @@ def encode(context: StageContext) -> StageOutcome:
         with started_engine(context, input_files(ENCODE, context).values()) as started:
             counts, lexicon = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         oov_rate = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
-        reporter.note(
-            f"encode: {counts['train_tokens']:,} training tokens and {counts['heldout_tokens']:,} held-out tokens;"
-            f" {oov_rate:.2%} of the held-out tokens are outside the vocabulary."
+        message = _(
+            "encode: {train} training tokens and {heldout} held-out tokens; {unknown} of the held-out tokens are"
+            " outside the vocabulary."
         )
+        train, heldout = (f"{counts[f'{part}_tokens']:,}" for part in ("train", "heldout"))
+        reporter.note(message.format(train=train, heldout=heldout, unknown=f"{oov_rate:.2%}"))
         if config.model.mode == "character":
             _report_cut_words(lexicon, reporter)
         return StageResult(outputs=store_files(run.ids), counts=counts)
@@ -43,7 +46,6 @@ def _report_cut_words(lexicon: Lexicon, reporter: Reporter) -> None:
     words = (*lexicon.vocabulary.tokens[len(SPECIALS) :], *lexicon.other_words)
     cut = [word for word in words if lexicon.is_cut(word)]
     if cut and lexicon.num_slots is not None:
-        reporter.note(
-            f"encode: {len(cut):,} of {len(words):,} distinct words are longer than {lexicon.num_slots - 2} bytes;"
-            f" the model reads only their first {lexicon.num_slots - 2} bytes. An example is {cut[0]}."
-        )
+        message = _("encode: {count} of {total} distinct words are cut after {size} bytes, for example {word}.")
+        counts = {"count": f"{len(cut):,}", "total": f"{len(words):,}", "size": lexicon.num_slots - 2}
+        reporter.note(message.format(**counts, word=cut[0]))

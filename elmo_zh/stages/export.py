@@ -5,6 +5,7 @@ from pathlib import Path
 from elmo_zh.bundle.layout import FLOAT32_BUNDLE, BundleForm
 from elmo_zh.config import Config, preparation_settings
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
     StageContext,
@@ -58,7 +59,8 @@ def _require_text_settings_of_training(run: RunDir, config: Config) -> None:
     now = {f"text.{name}": value for name, value in text_settings(config, dictionary).items()}
     changes = describe_settings({name: made_with[name] for name in now.keys() & made_with.keys()}, now)
     if changes:
-        raise RunError(
-            f"{run.path}: text settings have changed since the training text was segmented ({', '.join(changes)})."
-            " Restore the old values, because a model works only on text prepared like its training text."
+        message = _(
+            "{run}: text settings have changed since the training text was segmented ({changes}). Restore the old"
+            " values, because a model works only on text prepared like its training text."
         )
+        raise RunError(message.format(run=run.path, changes=", ".join(changes)))

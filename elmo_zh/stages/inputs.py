@@ -1,4 +1,4 @@
-"""Shared by several stages: the user dictionary, text settings, the model to start from, and the engine."""
+"""Shared by several stages: the user dictionary, text settings, and the engine."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -6,14 +6,12 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, preparation_settings
 from elmo_zh.engine.engine import Engine
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext, require_files, source_digest
+from elmo_zh.run.record import StageContext, require_files
 from elmo_zh.text.segmenters.registry import describe_segmenter
 
 
@@ -21,11 +19,11 @@ def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
     """Return the user dictionary in the settings, or the run's copy of it if the original no longer exists."""
     if not config.text.dictionary:
         return None
-    given = Path(config.text.dictionary)
-    if not given.exists() and run.user_dictionary.exists():
+    dictionary = Path(config.text.dictionary)
+    if not dictionary.exists() and run.user_dictionary.exists():
         return run.user_dictionary
-    require_files(run, [given])
-    return given
+    require_files(run, [dictionary])
+    return dictionary
 
 
 def copy_user_dictionary(run: RunDir, dictionary: Path | None) -> Path | None:
@@ -43,17 +41,6 @@ def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
     """Return all settings that decide how text becomes tokens, with the version of the segmenter."""
     settings = preparation_settings(config.text)
     return {**settings, "segmenter_version": describe_segmenter(config.text, dictionary)}
-
-
-def bundle_digest(run: RunDir, stage: str, name: str, bundle: Path, file: Path) -> str:
-    """Return the digest of a file of the bundle to start from, which may be gone once the stage has begun."""
-
-    def explain() -> str:
-        if BundleLayout(bundle).info.is_file():
-            return f"{file} is missing. Export or copy the bundle again."
-        return explain_no_bundle(bundle)
-
-    return source_digest(run, stage, name, file, explain)
 
 
 def started_engine(context: StageContext, inputs: Iterable[Path]) -> AbstractContextManager[Engine]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from elmo_zh.language import _
 from elmo_zh.run.files import UNFINISHED, remove, sync_folder
 from elmo_zh.run.find_runs import LATEST
 from elmo_zh.run.layout import RunDir
@@ -40,5 +41,6 @@ def link_latest(run: RunDir, reporter: Reporter) -> None:
         unfinished.symlink_to(path.relative_to(runs), target_is_directory=True)
         unfinished.replace(LATEST)
     except OSError as error:
-        reporter.warn(f"Could not link {LATEST} to the run ({error}). In other commands, add --model {run.model}")
+        message = _("Could not link {path} to the run ({error}). In other commands, add --model {model}")
+        reporter.warn(message.format(path=LATEST, error=error, model=run.model))
     sync_folder(LATEST.parent)

@@ -6,9 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from elmo_zh.corpus.sources import Sources, gathered_sources
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, require_no_input
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, run_stage
-from elmo_zh.run.reporter import Reporter, counted, first_ten
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.stage_table import SEGMENT
 from elmo_zh.segmenting.report import corpus_report, describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
@@ -29,7 +30,7 @@ def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
     folder = _shared_folder(sources)
     inputs = _input_names(sources, folder)
     for output in (run.segmented, run.corpus_report):
-        require_no_input(output, inputs.values(), "Choose another --run, or copy the text elsewhere and use the copy.")
+        require_no_input(output, inputs.values(), _("Choose another {option}.").format(option="--run"))
 
     def work() -> StageResult:
         segmented = segment_corpus(
@@ -56,9 +57,8 @@ def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
 
 
 def _report_empty(sources: Sources, reporter: Reporter) -> None:
-    empty = [source.name for source in sources.sources if not source.path.stat().st_size]
-    if empty:
-        reporter.warn(f"The corpus contains {counted(len(empty), 'empty file')}: {first_ten(empty)}.")
+    if empty := [source.name for source in sources.sources if not source.path.stat().st_size]:
+        reporter.warn(_("The corpus contains empty files: {names}.").format(names=first_ten(empty)))
 
 
 def _shared_folder(sources: Sources) -> Path:

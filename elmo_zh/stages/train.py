@@ -8,12 +8,12 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import store_files
+from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage
+from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.stage_table import TRAIN
-from elmo_zh.stages.inputs import bundle_digest
 
 if TYPE_CHECKING:
     from elmo_zh.training.distributed import ProcessGroup
@@ -27,8 +27,8 @@ def train(context: StageContext, *, device: str | None = None, group: "ProcessGr
         require_divisible_batch_size(config, group.size)
     facts: dict[str, Any] = {"model.tie_softmax": config.model.is_tied}
     if config.train.init:
-        bundle = Path(config.train.init)
-        facts["train.init"] = bundle_digest(run, "train", "train.init", bundle, BundleLayout(bundle).info)
+        info = BundleLayout(Path(config.train.init)).info
+        facts["train.init"] = source_digest(run, "train", "train.init", info)
     files = {f"ids/{path.name}": path for path in store_files(run.ids)}
 
     # The device is not a setting of the run.
@@ -53,10 +53,11 @@ def require_divisible_batch_size(config: Config, size: int) -> None:
     batch_size = config.train.batch_size
     if batch_size % size:
         nearest = max(size, round(batch_size / size) * size)
-        raise RunError(
-            f"train.batch_size = {batch_size} is not divisible by the number of processes ({size}). Start a"
-            f" different number of processes, or start a new run with --set train.batch_size={nearest}"
+        message = _(
+            "train.batch_size = {batch_size} is not divisible by the number of processes ({size}). Start a different"
+            " number of processes, or start a new run with --set train.batch_size={nearest}"
         )
+        raise RunError(message.format(batch_size=batch_size, size=size, nearest=nearest))
 
 
 def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
@@ -78,10 +79,8 @@ def _require_same_text(run: RunDir, expected: dict[str, str]) -> None:
     for name, digest in expected.items():
         path = run.path / Path(name)
         if not path.is_file() or file_digest(path) != digest:
-            problem = "differs from the file on rank 0" if path.is_file() else "is missing on this machine"
-            raise RunError(
-                f"{path} {problem}. Copy {run.vocab.name} and {run.ids.name}/ from the run on rank 0's machine."
-            )
+            message = _("{path} is not the file of rank 0. Copy vocab.data and ids/ from the run on rank 0's machine.")
+            raise RunError(message.format(path=path))
 
 
 def _read_config(values: dict[str, Any]) -> Config:

@@ -11,9 +11,8 @@ from elmo_zh.language import _
 from elmo_zh.run.files import require_no_input
 from elmo_zh.run.job import run_job
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
-from elmo_zh.run.reporter import counted
 from elmo_zh.run.stage_table import VOCAB
-from elmo_zh.stages.inputs import bundle_digest, find_user_dictionary, started_engine
+from elmo_zh.stages.inputs import find_user_dictionary, started_engine
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.preparation import TextPreparation
@@ -28,10 +27,8 @@ def vocab(context: StageContext) -> StageOutcome:
     if source is not None:
         for output in (run.vocab, run.vocab_counts, run.character_counts):
             require_no_input(output, [source], _("Copy the file elsewhere, and use the copy."))
-        if config.vocab.init:
-            facts["init"] = bundle_digest(run, "vocab", "init", Path(config.vocab.init), source)
-        else:
-            facts["words"] = source_digest(run, "vocab", "words", source)
+        name = "init" if config.vocab.init else "words"
+        facts[name] = source_digest(run, "vocab", name, source)
 
     def work() -> StageResult:
         given = _load_given(context, source) if source else {}
@@ -47,16 +44,12 @@ def vocab(context: StageContext) -> StageOutcome:
         )
         with started_engine(context, job.files) as started:
             selected = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
-        reporter.note(
-            _(
-                "vocab: {vocabulary} rows, covering {coverage} of the training tokens; the training text has"
-                " {num_distinct_words} distinct words."
-            ).format(
-                vocabulary=f"{len(selected.vocabulary):,}",
-                coverage=f"{selected.coverage:.2%}",
-                num_distinct_words=f"{selected.num_distinct_words:,}",
-            )
+        message = _(
+            "vocab: {rows} rows, covering {share} of the training tokens; the training text has {distinct} distinct"
+            " words."
         )
+        figures = {"rows": f"{len(selected.vocabulary):,}", "distinct": f"{selected.num_distinct_words:,}"}
+        reporter.note(message.format(share=f"{selected.coverage:.2%}", **figures))
         counts: dict[str, Any] = {
             "rows": len(selected.vocabulary),
             "distinct_words": selected.num_distinct_words,
@@ -64,23 +57,17 @@ def vocab(context: StageContext) -> StageOutcome:
         }
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
-            reporter.note(
-                _(
-                    "vocab: vocab.refuse excluded {num_refused} (by default, it excludes long numbers and email"
-                    " addresses)."
-                ).format(num_refused=counted(selected.num_refused, "{number} frequent word", "{number} frequent words"))
-            )
+            message = _("vocab: words excluded by vocab.refuse, such as long numbers and email addresses: {count}.")
+            reporter.note(message.format(count=f"{selected.num_refused:,}"))
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": len(selected.absent)}
             report_given_words(selected, config.vocab, len(given), source, reporter)
             if not config.vocab.init:
                 _report_divided(context, source, {word: given[word] for word in selected.absent & given.keys()})
         if config.vocab.init and not config.train.init:
-            reporter.note(
-                _("To start training from the weights of the model that the words were taken from: {typed}").format(
-                    typed=command("train", "--run", run.path, "--init", config.vocab.init)
-                )
-            )
+            typed = command("train", "--run", run.path, "--init", config.vocab.init)
+            message = _("To start training from the weights of the model that the words were taken from: {command}")
+            reporter.note(message.format(command=typed))
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
 
     return run_stage(VOCAB, context, work, facts=facts)

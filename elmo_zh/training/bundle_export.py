@@ -20,6 +20,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.disk_space import require_disk_space
@@ -39,7 +40,8 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
     """Return the step of a checkpoint given as "best" (lowest held-out perplexity), "last" or a step number."""
     steps = checkpoints.steps()
     if not steps:
-        raise RunError(f"{checkpoints.path} holds no checkpoint. Make one with: {command('train', '--run', run.path)}")
+        message = _("{path} is missing. Create it with: {command}")
+        raise RunError(message.format(path=checkpoints.path / "step-*", command=command("train", "--run", run.path)))
     if wanted == "last":
         return steps[-1]
     if wanted == "best":
@@ -47,9 +49,9 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         # Without held-out figures there is no reason to prefer another checkpoint to the last.
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
-        listed = ", ".join(map(str, steps))
         kind = RunError if wanted.isdecimal() else OptionError
-        raise kind(f"There is no checkpoint {wanted} in {checkpoints.path}. Available: best, last, {listed}.")
+        message = _("There is no checkpoint {step} in {path}. Available: best, last, {steps}.")
+        raise kind(message.format(step=wanted, path=checkpoints.path, steps=", ".join(map(str, steps))))
     return int(wanted)
 
 
@@ -71,12 +73,11 @@ def export_checkpoint(
         write_model(unfinished, source, form, "export", reporter)
         if form.layout == "bundle":
             BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
-    reporter.note(f"export: wrote the checkpoint from step {step:,} to {output}")
+    message = _("export: wrote the checkpoint from step {step} to {path}")
+    reporter.note(message.format(step=f"{step:,}", path=output))
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
-        reporter.warn(
-            f"The training of {run.path} is not finished. To finish it: {command('train', '--run', run.path)};"
-            " then export again."
-        )
+        message = _("The training of {run} is not finished. To finish it: {command}; then export again.")
+        reporter.warn(message.format(run=run.path, command=command("train", "--run", run.path)))
     if form.layout not in ("safetensors", "bundle"):
         for line in describe_readers(source.weights.shape):
             reporter.note(line)
@@ -114,7 +115,8 @@ def _warmed_up(weights: ModelWeights, run: RunDir, config: Config, reporter: Rep
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
     warm_state, count = warm_up(weights, store.lexicon, sentences)
-    reporter.note(f"export: sentences will start from the mean LSTM state at the end of {count:,} training sentences.")
+    message = _("{command}: sentences will start from the mean state at the end of {count} training sentences.")
+    reporter.note(message.format(command="export", count=f"{count:,}"))
     return replace(weights, warm_state=warm_state)
 
 

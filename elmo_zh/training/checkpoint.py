@@ -10,20 +10,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import msgspec
 import torch
+from msgspec import Struct
 from safetensors import SafetensorError
 from torch import Tensor
 
 from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
-# The values that training and export need from every state.
-_NEEDED = (
-    "step", "tokens", "interrupted", "model", "streams", "num_rollbacks", "learning_rate_scale", "elapsed_seconds",
-)  # fmt: skip
+
+
+class _State(Struct):
+    """The values that training and export need from every state.json, with their types."""
+
+    step: int
+    tokens: int
+    interrupted: bool
+    model: dict[str, Any]
+    streams: dict[str, Any]
+    num_rollbacks: int
+    learning_rate_scale: float
+    elapsed_seconds: float
+    heldout_sample: dict[str, float] | None = None
+    heldout_full: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,20 +142,14 @@ class CheckpointFolder:
         """Return the values in a checkpoint's state.json; raise RunError if it is damaged."""
         path = self._path(step) / "state.json"
         try:
-            state: dict[str, Any] = read_json(path)
+            state: dict[str, Any] = read_json(path, dict[str, Any])
+            if state.get("format") == CHECKPOINT_FORMAT:
+                msgspec.convert(state, _State)
         except (OSError, ValueError) as error:
-            raise RunError(
-                f"{path} cannot be read ({error}). Remove its folder to use the previous checkpoint."
-            ) from None
+            raise _damaged(path, error) from None
         if state.get("format") != CHECKPOINT_FORMAT:
-            raise RunError(
-                f"{path} has format {state.get('format')}; expected {CHECKPOINT_FORMAT}. Update elmo-zh, or start again"
-                " with --force."
-            )
-        if missing := [name for name in _NEEDED if name not in state]:
-            raise RunError(
-                f"{path} is damaged: {missing[0]} is missing. Remove its folder to use the previous checkpoint."
-            )
+            message = _("{path} has format {format}; expected {expected}. Start again with --force.")
+            raise RunError(message.format(path=path, format=state.get("format"), expected=CHECKPOINT_FORMAT))
         return state
 
     @_on_rank_0
@@ -154,9 +162,10 @@ class CheckpointFolder:
         loaded: list[Checkpoint] = []
 
         def read() -> dict[str, Any]:
-            found = self._read(step, with_optimizer=with_optimizer)
-            loaded.append(found)
-            return {"state": found.state, "model": _layout(found.model), "optimizer": _layout(found.optimizer)}
+            checkpoint = self._read(step, with_optimizer=with_optimizer)
+            loaded.append(checkpoint)
+            layouts = {"model": _layout(checkpoint.model), "optimizer": _layout(checkpoint.optimizer)}
+            return {"state": checkpoint.state, **layouts}
 
         values = self.group.on_rank_0(read)
         if not loaded:
@@ -173,11 +182,14 @@ class CheckpointFolder:
             try:
                 tensors[name] = load_tensors(path)
             except (SafetensorError, FileNotFoundError) as error:
-                raise RunError(
-                    f"{path} is damaged ({error}). Remove its folder to use the previous checkpoint."
-                ) from None
+                raise _damaged(path, error) from None
         state = CheckpointFolder(self.path).state(step)
         return Checkpoint(state=state, model=tensors["model"], optimizer=tensors["optimizer"])
+
+
+def _damaged(path: Path, error: Exception) -> RunError:
+    message = _("{path} is damaged ({error}). Remove its folder to use the previous checkpoint.")
+    return RunError(message.format(path=path, error=error))
 
 
 # Name of each tensor to its dtype and shape.

@@ -13,11 +13,13 @@ import torch
 from elmo_zh.bundle.weights import num_parameters
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.language_model import build_shape
 from elmo_zh.model.precision import PRECISIONS, Precision
 from elmo_zh.model.precision_choice import choose_precision
 from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.run.reporter import format_bytes
 
 _FLOAT = 4
 
@@ -33,10 +35,10 @@ def require_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, devi
     needed_bytes = _FLOAT * (network + tables + states)
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if device.type == "cpu" and needed_bytes > machine_bytes:
-        raise RunError(
-            f"Training this model needs more than {needed_bytes / 1e9:,.1f} GB of memory, but this machine has"
-            f" {machine_bytes / 1e9:,.1f} GB. Lower model.cell_dim or vocab.size."
+        message = _(
+            "Training needs {needed} of memory, but this machine has {there}. Lower model.cell_dim or vocab.size."
         )
+        raise RunError(message.format(needed=format_bytes(needed_bytes), there=format_bytes(machine_bytes)))
 
 
 def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_tokens: int) -> tuple[int, int, int]:
@@ -73,7 +75,7 @@ class Computation:
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
         """Describe for users, one by one, the changes since an earlier description."""
         return [
-            f"{name} changed from {previous[name]} to {value}"
+            f"{name} {previous[name]} -> {value}"
             for name, value in self.describe().items()
             if name in previous and previous[name] != value
         ]

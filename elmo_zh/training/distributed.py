@@ -7,7 +7,6 @@ same order; only `slice_of` needs no other rank.
 import atexit
 import functools
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from elmo_zh.errors import ElmoZhError, RunError
+from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import Precision, choose_device
 from elmo_zh.model.token_encoder import TokenInputs
@@ -67,10 +67,8 @@ class ProcessGroup:
         if not any(have_gpu):
             return device
         if not all(have_gpu):
-            raise RunError(
-                f"Only {sum(have_gpu):.0f} of {self.size} processes have a GPU to themselves. Start as many processes"
-                " on each machine as it has GPUs, or use --device cpu."
-            )
+            message = _("There are more processes than GPUs. Start one process per GPU, or use --device cpu.")
+            raise RunError(message)
         torch.cuda.set_device(self._local_rank)
         return torch.device("cuda", self._local_rank)
 
@@ -166,10 +164,8 @@ def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
         if not (isinstance(error, distributed.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
             raise
         detail = " ".join(str(error).split()).split(". ")[0][:200]
-        raise RunError(
-            f"Lost the connection to the other training processes at {os.environ['MASTER_ADDR']} ({detail}). If one of"
-            " them reports a cause, fix it first. The same commands resume from the last checkpoint."
-        ) from None
+        message = _("Lost the other training processes ({detail}). The same commands resume from the last checkpoint.")
+        raise RunError(message.format(detail=detail)) from None
     except ElmoZhError as error:
         if launch.rank == 0:
             raise

@@ -24,6 +24,7 @@ from elmo_zh.config import Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.model.token_encoder import fill_rows
 from elmo_zh.reader.batches import iter_length_sorted
@@ -174,11 +175,11 @@ def move_weights(model: LanguageModel, bundle: Bundle, vocabulary: Vocabulary, s
     generator = model.initialise(seed)
     source = {name: torch.from_numpy(array) for name, array in bundle.weights.arrays.items()}
     moves = RowMoves.build(bundle.vocabulary or Vocabulary(SPECIALS), vocabulary)
-    for name, own in model.named_tensors().items():
+    for name, tensor in model.named_tensors().items():
         if name not in _BY_WORD:
-            own.copy_(source[name])
+            tensor.copy_(source[name])
         elif name in source:
-            moves.fill(own, source[name], generator)
+            moves.fill(tensor, source[name], generator)
     return moves
 
 
@@ -202,15 +203,16 @@ class Start:
 
     def report(self, reporter: Reporter) -> None:
         """Report which bundle the weights come from, and how many words keep their rows."""
-        info = self.info
-        rows = info["rows"]
-        reporter.note(
-            f"Started from {info['bundle']}: {rows['words_kept']:,} of {sum(rows.values()):,} words keep their rows,"
-            f" {rows['words_composed']:,} get rows computed from the known words they contain, and"
-            f" {rows['words_drawn']:,} get random rows."
+        message = _(
+            "Started from {model}: {words_kept} words keep their rows, {words_composed} get rows computed from"
+            " the known"
+            " words they contain, and {words_drawn} get random rows."
         )
-        if not info["has_softmax"]:
-            reporter.note(f"{info['bundle']} has no softmax: the new one shares the token table, or is random.")
+        rows = {name: f"{number:,}" for name, number in self.info["rows"].items()}
+        reporter.note(message.format(model=self.info["bundle"], **rows))
+        if not self.info["has_softmax"]:
+            message = _("{model} has no softmax: the new one shares the token table, or is random.")
+            reporter.note(message.format(model=self.info["bundle"]))
 
     def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
         """Score all held-out text with the initial weights, before the first step, unless that is already done."""
@@ -231,9 +233,10 @@ class Start:
     def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
         """Report the perplexity on all held-out text before and after training."""
         before, now = self.info["heldout"]["perplexity"], after["perplexity"]
-        reporter.note(f"Training changed the held-out perplexity from {before:,.1f} to {now:,.1f}.")
+        message = _("Training changed the held-out perplexity from {before} to {now}.")
+        reporter.note(message.format(before=f"{before:,.1f}", now=f"{now:,.1f}"))
         if now > before:
-            reporter.warn("Training made the held-out perplexity worse. Try a lower train.learning_rate.")
+            reporter.warn(_("Training made the held-out perplexity worse. Try a lower train.learning_rate."))
 
     def describe(self) -> dict[str, Any]:
         """Return the origin that is recorded in a bundle trained from these weights."""
@@ -246,10 +249,11 @@ def load_start(run: RunDir) -> Start | None:
     if not path.exists():
         return None
     try:
-        return Start(run.start, read_json(path))
+        return Start(run.start, read_json(path, dict[str, Any]))
     except ValueError as error:
         again = command("train", "--run", run.path, "--force")
-        raise RunError(f"{path} is damaged ({error}). Start training again with: {again}") from None
+        message = _("{path} is damaged ({error}). Start training again with: {command}")
+        raise RunError(message.format(path=path, error=error, command=again)) from None
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
@@ -260,20 +264,15 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     known = load_start(run)
     if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
         return known
-    if run.holds(path):
-        raise RunError(
-            f"{path} belongs to the run {run.path} itself. Choose another model for --init, or another --run."
-        )
     bundle = load_bundle(path)
     reporter.note(model_line(bundle))
     if bundle.info["carry_state"] != config.train.carry_state:
-        reporter.warn(
-            f"{bundle.path} was trained with train.carry_state={str(bundle.info['carry_state']).lower()}, unlike this"
-            " run. Until the model has adapted to it, its perplexity means little."
-        )
+        message = _("{model} was trained with another train.carry_state, so training has to adapt it first.")
+        reporter.warn(message.format(model=bundle.path))
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        raise RunError(f"{path} and {run.vocab} share no word. Do both use the same language, script and segmenter?")
+        message = _("{path} and {vocabulary} share no word. Do both use the same language and script?")
+        raise RunError(message.format(path=path, vocabulary=run.vocab))
     counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
     is_new = torch.ones(len(vocabulary), dtype=torch.bool)
     is_new[list(moves.kept)] = False
@@ -295,6 +294,7 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
         unfinished.mkdir()
         save_tensors(model.named_tensors(), unfinished / "model.safetensors")
         if BundleLayout(bundle.path).word2vec.is_file():
-            write_table(Start(unfinished, info).word2vec, Word2Vec.load(bundle.path).table_of(vocabulary))
+            vectors = Word2Vec.load(bundle.path).of_words(vocabulary.tokens[len(SPECIALS) :])
+            write_table(Start(unfinished, info).word2vec, vectors.table)
         write_json(unfinished / "start.json", info)
     return Start(run.start, info)

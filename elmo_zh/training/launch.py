@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -26,9 +27,7 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
         return Launch()
     wrong = [name for name in _VARIABLES if name != "MASTER_ADDR" and not environment.get(name, "").isdecimal()]
     if wrong:
-        raise RunError(
-            f"The environment sets WORLD_SIZE, but {', '.join(wrong)} should be whole numbers. Start with torchrun, or"
-            " unset WORLD_SIZE to train in one process."
-        )
+        message = _("WORLD_SIZE is set, but these are not numbers: {names}. Start with torchrun, or unset WORLD_SIZE.")
+        raise RunError(message.format(names=", ".join(wrong)))
     rank, size, local_rank = (int(environment[name]) for name in _VARIABLES[:3])
     return Launch(rank=rank, size=size, local_rank=local_rank)

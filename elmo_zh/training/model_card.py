@@ -8,6 +8,7 @@ from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource
 from elmo_zh.config import Config, preparation_settings, result_settings
 from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.errors import RunError
+from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import format_date, format_seconds
@@ -40,12 +41,11 @@ def model_card(run: RunDir, config: Config, source: BundleSource) -> str:
 def _about(run: RunDir) -> tuple[str, str]:
     """Split RUN/about.md into its header, which stands between two lines of ---, and its text."""
     if not run.about.exists():
-        name = run.about.name
-        return "", f"(Write purpose, sources and licences of the text into {name} in the run, and export again.)"
+        return "", "(Write purpose, sources and licences of the text into about.md in the run, and export again.)"
     try:
         text = run.about.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError:
-        raise RunError(f"{run.about} is not UTF-8. Save it as UTF-8, and export again.") from None
+        raise RunError(_("{path} is not UTF-8. Save it as UTF-8, and export again.").format(path=run.about)) from None
     header = re.match(r"---\n(.*?\n)---\n", text, re.DOTALL)
     return (header[1], text[header.end() :].strip()) if header else ("", text)
 

@@ -14,6 +14,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.pictures.canvas import can_draw
 from elmo_zh.run.files import file_digest
@@ -101,21 +102,19 @@ def _require_documents(context: _Context) -> None:
     """Raise RunError if documents are shuffled and there are so few that several streams would read the same one."""
     num_documents, config = context.store.train.num_documents, context.config.train
     if config.shuffle == "documents" and num_documents < config.batch_size:
-        raise RunError(
-            f"train.shuffle = documents needs at least as many documents as streams (train.batch_size ="
-            f" {config.batch_size}), but the training text has only {num_documents}. Set train.shuffle=sentences,"
-            " or segment the text again with a different --document, such as paragraph."
+        message = _(
+            "train.shuffle = documents needs at least train.batch_size = {needed} documents, but the training text has"
+            " only {there}. Set train.shuffle=sentences, or segment the text again with --document paragraph."
         )
+        raise RunError(message.format(needed=config.batch_size, there=num_documents))
 
 
 def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
     """Raise RunError if word2vec.txt was made for a different vocabulary; this matters only when training starts."""
     made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
     if made_for and made_for != file_digest(run.vocab):
-        raise RunError(
-            f"{run.word2vec} was made for a different vocabulary than {run.vocab}."
-            f" Make it again with: {command('word2vec', '--run', run.path)}"
-        )
+        message = _("{path} was made for another vocabulary. Recreate it with: {command}")
+        raise RunError(message.format(path=run.word2vec, command=command("word2vec", "--run", run.path)))
 
 
 # Building the trainer
@@ -134,10 +133,9 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     chosen = context.group.on_rank_0(choose)
     known = {**previous, "precision": chosen["precision"]}
     computation = choose_computation(config.train, config.model, device, known)
-    for difference in computation.differences(previous):
-        context.reporter.warn(
-            f"From here on, the results may differ slightly from an uninterrupted run's, because {difference}."
-        )
+    if differences := computation.differences(previous):
+        message = _("From here on, the results may differ slightly from an uninterrupted run's: {differences}.")
+        context.reporter.warn(message.format(differences=", ".join(differences)))
     return computation
 
 
@@ -193,7 +191,8 @@ def _advise(context: _Context, trainer: Trainer) -> None:
     config, epoch_tokens = context.config, context.store.train.num_predictions
     if config.train.dropout == AUTOMATIC:
         dropout = choose_dropout(config.train, epoch_tokens).dropout
-        context.reporter.note(f"train.dropout is {dropout:g}, based on the number of epochs.")
+        message = _("train.dropout is {value}, based on the number of epochs.")
+        context.reporter.note(message.format(value=f"{dropout:g}"))
     for advice in starter_advice(config, context.store.train.num_tokens) if trainer.step == 0 else ():
         context.reporter.note(advice)
 
@@ -226,7 +225,7 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         draw_run(run, context.config, counts)
         outputs.append(run.training_picture)
     else:
-        reporter.note("matplotlib is not installed, so training.png is not drawn.")
+        reporter.note(_("matplotlib is not installed, so training.png is not drawn."))
     findings = [asdict(finding) for finding in judge(_gather_figures(context, start, counts))]
     for line in describe_verdict(findings):
         reporter.note(line)

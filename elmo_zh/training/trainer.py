@@ -174,12 +174,14 @@ class Trainer:
         position.learning_rate_scale /= 2
         if position.num_rollbacks > _MAX_ROLLBACKS:
             saved = self.checkpoints.steps()
-            kept = f" The checkpoint from step {saved[-1]} has been kept." if saved else ""
-            raise RunError(
-                f"Training diverged at step {failed_step}: {problem}, even after {_MAX_ROLLBACKS} rollbacks with ever"
-                f" lower learning rates.{kept} Start again with train.learning_rate below"
-                f" {self.config.learning_rate:g}, in another --run or with --force."
+            message = _(
+                "Training diverged at step {step}: {problem}, even after {rollbacks} rollbacks with ever lower learning"
+                " rates. Checkpoints kept: {kept}. Start again with train.learning_rate below {rate}, in another --run"
+                " or with --force."
             )
+            rate, kept = f"{self.config.learning_rate:g}", ", ".join(map(str, saved)) or "-"
+            gaps = {"step": failed_step, "problem": problem, "rollbacks": _MAX_ROLLBACKS, "rate": rate, "kept": kept}
+            raise RunError(message.format(**gaps))
         step = self.checkpoints.last_regular_step()
         if step is None:
             self._learner.start_over()
@@ -191,10 +193,11 @@ class Trainer:
         self.metrics.append(
             step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
         )
-        self.reporter.warn(
-            f"Step {failed_step}: {problem}. Rolled back to step {self.step}; the learning rate is now"
-            f" {position.learning_rate_scale:g} times the scheduled one."
+        message = _(
+            "Step {failed}: {problem}. Rolled back to step {step}; the learning rate is now multiplied by {scale}."
         )
+        scale = f"{position.learning_rate_scale:g}"
+        self.reporter.warn(message.format(failed=failed_step, problem=problem, step=self.step, scale=scale))
 
     def _log(self, loss: float, norm: float) -> None:
         config, position = self.config, self._position
@@ -216,11 +219,14 @@ class Trainer:
             return None
         figures = evaluate_heldout(self.model, self.store, self._sample, None, self.group)
         if self.step and not figures.is_finite:
-            raise NotFiniteError("the held-out perplexity is not finite")
+            raise NotFiniteError(_("the held-out perplexity is not finite"))
         self.append_figures(figures, "sample", step=self.step)
+        message = _(
+            "step {step}, {tokens} tokens: held-out perplexity {perplexity} (sample), {bits} bits per character"
+        )
+        tokens, bits = f"{self.step * step_tokens(self.config):,}", f"{figures.bits_per_character:.3f}"
         self.reporter.note(
-            f"step {self.step}, {self.step * step_tokens(self.config):,} tokens: held-out perplexity"
-            f" {figures.perplexity:,.1f} (sample), {figures.bits_per_character:.3f} bits per character"
+            message.format(step=self.step, tokens=tokens, perplexity=f"{figures.perplexity:,.1f}", bits=bits)
         )
         return figures
 

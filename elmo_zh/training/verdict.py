@@ -1,17 +1,14 @@
-"""The verdict on a finished training run, in plain words: how good the model is, what limits it, and what would help.
+"""The verdict on a finished training run: how good the model is, what limits it, and what would help.
 
-Its findings need only figures, so they can be stored in the stage record and shown again without the model.
-docs/training.md explains the advice.
+Its findings are names and figures, so they can be stored in the stage record and shown again without the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from typing import Any
 
 from elmo_zh.config import Config
-from elmo_zh.language import translate
-from elmo_zh.run.reporter import counted
+from elmo_zh.language import N_, _
 
 # Held-out perplexity changes by more than noise if it falls by this share in the second half of training, or ends this
 # share above its lowest value.
@@ -40,101 +37,117 @@ class TrainingFigures:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that limits a model, or shows how good it is."""
+    """Something that limits a model, or shows how good it is: a name in the table below, and its figures."""
 
     kind: str
-    text: str
-    advice: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
+    is_advised: bool = True  # Whether the advice in the table applies
 
 
-class Trend(Enum):
-    """Where the held-out perplexity was heading when training ended."""
+def find_trend(curve: Sequence[tuple[int, float]]) -> tuple[str, float]:
+    """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest.
 
-    FALLING = "falling"
-    FLAT = "flat"
-    RISING = "rising"
-    UNKNOWN = "unknown"
-
-
-def find_trend(curve: Sequence[tuple[int, float]]) -> tuple[Trend, float]:
-    """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest."""
+    The trend is "falling", "flat", "rising", or "" if there are too few points.
+    """
     points = [(tokens, perplexity) for tokens, perplexity in curve if tokens]
     if len(points) < 2:
-        return Trend.UNKNOWN, 0.0
+        return "", 0.0
     end, last = points[-1]
     best_tokens, best = min(points, key=lambda point: point[1])
     if last > (1 + _RISE) * best:
-        return Trend.RISING, best_tokens
+        return "rising", best_tokens
     half = [perplexity for tokens, perplexity in points[:-1] if tokens <= end / 2] or [points[0][1]]
     fall = 1 - last / half[-1]
-    return (Trend.FALLING, fall) if fall > _FALL else (Trend.FLAT, fall)
+    return ("falling" if fall > _FALL else "flat"), fall
+
+
+# What is found, and what would help; docs/training.md explains the advice.
+_FINDINGS = {
+    "diverged": (
+        N_("The training has diverged: held-out perplexity {perplexity} is far worse than guessing."),
+        N_("Start a new run with a lower train.learning_rate."),
+    ),
+    "not measured": (
+        N_("No text was held out, so it is not known how good the model is."),
+        N_("Use more text, with a paragraph on each line."),
+    ),
+    "below bigram": (N_("Held-out perplexity {perplexity} is below the bigram model's {bigram}, as it should be."), ""),
+    "above bigram": (
+        N_("Held-out perplexity {perplexity} is not yet below the bigram model's {bigram}."),
+        N_("Train longer, or use more text."),
+    ),
+    "above unigram": (
+        N_("Held-out perplexity {perplexity} is no better than word frequencies alone ({unigram})."),
+        N_("Train longer, or use more text."),
+    ),
+    "near copies": (
+        N_("The training text has near copies of {near_copies} held-out paragraphs, which flatters the perplexity."),
+        N_("Measure the model on other text with the command evaluate."),
+    ),
+    "falling": (
+        N_("The held-out perplexity was still falling at the end (by {fall} in the second half of training)."),
+        N_("Train longer: raise train.max_tokens and train.epochs, train and export again."),
+    ),
+    "rising": (
+        N_("Held-out perplexity was lowest after {best_tokens} tokens, then rose: the model is memorising its text."),
+        N_("Use more text, or start a new run with a smaller model or a lower train.learning_rate."),
+    ),
+    "flat": (N_("The held-out perplexity has stopped falling."), ""),
+    "small vocabulary": (
+        N_("{unknown} of the held-out words are unknown: {rows} vocabulary rows are too few for this text."),
+        N_("Start a new run with a larger vocab.size."),
+    ),
+    "rare words": (
+        N_("{unknown} of the held-out words are unknown: they are too rare in the training text."),
+        N_("To split them, segment with: --set text.split_unknown=true"),
+    ),
+    "little text": (
+        N_("{tokens} tokens is not much text; a good model needs millions."),
+        N_("Add text, or start from a model trained on more: --init starter"),
+    ),
+    "ready": (N_("The model is ready to use."), ""),
+}
 
 
 def judge(figures: TrainingFigures) -> list[Finding]:
     """Judge a finished training run by its figures."""
-    if figures.perplexity is not None and figures.perplexity > _DIVERGED * figures.num_rows:
-        text = f"The training has diverged: held-out perplexity {figures.perplexity:.3g} is far worse than guessing."
-        return [Finding("diverged", text, "Start a new run with a lower train.learning_rate.")]
-    findings = [*_judge_perplexity(figures), *_judge_trend(figures), *_judge_text(figures)]
-    is_ready = not any(finding.advice for finding in findings)
-    return [*findings, Finding("ready", "The model is ready to use.")] if is_ready else findings
+    findings = [*_iter_findings(figures)]
+    is_ready = not any(finding.is_advised and _FINDINGS[finding.kind][1] for finding in findings)
+    return [*findings, Finding("ready")] if is_ready else findings
 
 
-def _judge_perplexity(figures: TrainingFigures) -> Iterator[Finding]:
-    if figures.perplexity is None:
-        text = "No text was held out, so it is not known how good the model is."
-        yield Finding("not measured", text, "Use more text, with a paragraph on each line.")
+def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
+    perplexity, config = figures.perplexity, figures.config
+    if perplexity is not None and perplexity > _DIVERGED * figures.num_rows:
+        yield Finding("diverged", {"perplexity": f"{perplexity:.3g}"})
         return
-    unigram, bigram = figures.baselines["unigram"], figures.baselines["bigram"]
-    reached, advice = f"The held-out perplexity, {figures.perplexity:,.1f}, is", "Train longer, or use more text."
-    if figures.perplexity < bigram:
-        yield Finding("below bigram", f"{reached} below the bigram model's {bigram:,.1f}, as it should be.")
-    elif figures.perplexity < unigram:
-        yield Finding("above bigram", f"{reached} not yet below the bigram model's {bigram:,.1f}.", advice)
+    if perplexity is None:
+        yield Finding("not measured")
     else:
-        text = (
-            f"{reached} no better than word frequencies alone ({unigram:,.1f}): the model has learned next to nothing."
-        )
-        yield Finding("above unigram", text, advice)
-    if figures.num_near_copies:
-        text = (
-            f"The training text contains near copies of {counted(figures.num_near_copies, 'paragraph')} in the held-out"
-            " text, so this perplexity flatters the model."
-        )
-        yield Finding("near copies", text, "Measure the model on other text with the command evaluate.")
-
-
-def _judge_trend(figures: TrainingFigures) -> Iterator[Finding]:
+        kinds = {"below bigram": figures.baselines["bigram"], "above bigram": figures.baselines["unigram"]}
+        kind = next((kind for kind, limit in kinds.items() if perplexity < limit), "above unigram")
+        baselines = {name: f"{value:,.1f}" for name, value in figures.baselines.items()}
+        yield Finding(kind, {"perplexity": f"{perplexity:,.1f}", **baselines})
+        if figures.num_near_copies:
+            yield Finding("near copies", {"near_copies": f"{figures.num_near_copies:,}"})
     trend, value = find_trend(figures.curve)
-    if trend is Trend.FALLING:
-        text = f"The held-out perplexity was still falling at the end (by {value:.1%} in the second half of training)."
-        yield Finding("falling", text, "Train longer: raise train.max_tokens and train.epochs, train and export again.")
-    elif trend is Trend.RISING:
-        text = f"Held-out perplexity was lowest after {value:,.0f} tokens, then rose: the model is memorising its text."
-        other = "a lower train.learning_rate" if figures.started_from_model else "a smaller model"
-        yield Finding("rising", text, f"Use more text, or start a new run with {other}.")
-    elif trend is Trend.FLAT:
-        yield Finding("flat", "The held-out perplexity has stopped falling.")
-
-
-def _judge_text(figures: TrainingFigures) -> Iterator[Finding]:
-    config = figures.config
+    if trend:
+        yield Finding(trend, {"fall": f"{value:.1%}", "best_tokens": f"{value:,.0f}"})
     # In character mode, unknown words do not limit the model, since it can read them.
     if config.model.mode == "token" and figures.unknown_rate > _MANY_UNKNOWN:
-        unknown = f"{figures.unknown_rate:.1%} of the held-out words are unknown:"
-        if 0 < config.vocab.size <= figures.num_rows:
-            text = f"{unknown} a vocabulary of {figures.num_rows:,} rows is too small for this text."
-            yield Finding("small vocabulary", text, "Start a new run with a larger vocab.size.")
-        else:
-            advice = "" if config.text.split_unknown else "To split them, segment with: --set text.split_unknown=true"
-            yield Finding("rare words", f"{unknown} they are too rare in the training text.", advice)
+        is_full = 0 < config.vocab.size <= figures.num_rows
+        gaps = {"unknown": f"{figures.unknown_rate:.1%}", "rows": f"{figures.num_rows:,}"}
+        yield Finding("small vocabulary" if is_full else "rare words", gaps, is_full or not config.text.split_unknown)
     if figures.train_tokens < _LITTLE_TEXT:
-        advice = "" if figures.started_from_model else "Add text, or start from a model trained on more: --init starter"
-        text = f"{figures.train_tokens:,} tokens is not much text; a good model needs millions."
-        yield Finding("little text", text, advice)
+        yield Finding("little text", {"tokens": f"{figures.train_tokens:,}"}, not figures.started_from_model)
 
 
 def describe_verdict(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the lines that show users the findings, as stored in a stage record."""
-    lines = (line for finding in findings for line in (finding["text"], finding["advice"]) if line)
-    return [translate("Verdict:"), *(f"  {line}" for line in lines)]
+    lines = [_("Verdict:")]
+    for finding in findings:
+        if finding["kind"] in _FINDINGS and "figures" in finding:  # which records of earlier versions lack
+            text, advice = _FINDINGS[finding["kind"]]
+            shown = (text, advice) if finding["is_advised"] else (text,)
+            lines += [f"  {_(line).format(**finding['figures'])}" for line in shown if line]
+    return lines

@@ -40,7 +40,7 @@ def named_causes(reasons: list[str]) -> set[str]:
         (replace(FITTING, cell_dim=7), {"AllenNLP": {PROJECTION, CELL}, "pytorch-fast-elmo": {PROJECTION, CELL}}),
         (replace(FITTING, cell_dim=8), {}),
         (replace(FITTING, projection_dim=11), {"AllenNLP": {PROJECTION}, "pytorch-fast-elmo": {PROJECTION}}),
-        (replace(FITTING, projection_dim=12), {"bilm-tf": {FILTERS}, "simple_elmo": {FILTERS}}),
+        (replace(FITTING, projection_dim=12), {"bilm-tf": {FILTERS, PROJECTION}, "simple_elmo": {FILTERS, PROJECTION}}),
         (replace(FITTING, num_layers=8), {}),
         (replace(FITTING, num_layers=9), {"bilm-tf": {NUM_LAYERS}, "simple_elmo": {NUM_LAYERS}}),
         (replace(FITTING, cell_clip=0.0), {"pytorch-fast-elmo": CLIPS}),

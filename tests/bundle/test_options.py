@@ -1,7 +1,6 @@
 """options.json: the published keys, there and back, and hostile files refused with one message each."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,18 +92,12 @@ def test_what_old_files_leave_out(key: str, value: int) -> None:
     assert parse_shape(options, PATH, V) == expected
 
 
-def refusal(shape: BiLMShape, change: Callable[[Any], object], num_tokens: int | None = V) -> str:
-    """What is wrong with options that were changed, without the remedy, which is the same for all."""
-    options = written(shape)
-    change(options)
-    remedy = ". Copy the files of this model again."
-    message = message_of(BundleError, lambda: parse_shape(options, PATH, num_tokens))
-    assert message.startswith(f"{PATH}: ")
-    assert message.endswith(remedy)
-    return message.removeprefix(f"{PATH}: ").removesuffix(remedy)
+GONE = object()
 
 
-def assign(options: Any, path: str, value: Any) -> None:
+def refusal(shape: BiLMShape, path: str, value: Any, num_tokens: int | None = V) -> str:
+    """What is wrong with options in which one value was changed."""
+    options = whole = written(shape)
     *sections, name = path.split(".")
     for section in sections:
         options = options[section]
@@ -112,54 +105,50 @@ def assign(options: Any, path: str, value: Any) -> None:
         del options[name]
     else:
         options[name] = value
+    message = message_of(BundleError, lambda: parse_shape(whole, PATH, num_tokens))
+    assert message.startswith(f"{PATH} ")
+    return message
 
 
-SLOTS = "char_cnn.max_characters_per_token"
-GONE = object()
-# A place in the options, a value that it cannot have, and what the refusal names.
-MALFORMED: list[tuple[str, Any, str]] = [
+SLOTS, FILTERS = "char_cnn.max_characters_per_token", "char_cnn.filters"
+MALFORMED: list[tuple[str, Any]] = [
     *(
-        (f"lstm.{name}", GONE, f"`{name}`")
+        (f"lstm.{name}", GONE)
         for name in ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
     ),
+    ("lstm", []),
+    ("lstm.n_layers", 1001),
+    *(("lstm.use_skip_connections", value) for value in (0, 1, None, "true")),
+    ("lstm.projection_dim", 14),  # above dim
+    ("n_tokens_vocab", 43),  # not the lines of the vocabulary
+    ("char_cnn", None),
+    ("char_cnn.embedding", 5),
+    ("char_cnn.embedding.dim", 0),
+    *((FILTERS, value) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001, [[0, 2]], [[1.0, 2]], [[1, 10**10]])),
+    *((FILTERS, [[1, 2], value]) for value in (3, [1, 2, 3], [1], "12")),
+    (FILTERS, [[18, 2]]),  # a window wider than a word's slots would never stand anywhere
+    *(("char_cnn.n_characters", value) for value in (260, 263, "262")),
+    *(("char_cnn.activation", value) for value in (GONE, ["relu"], "sigmoid")),
+    *((SLOTS, value) for value in (GONE, 2, 10_001)),
+    *(("char_cnn.n_highway", value) for value in (-1, 1001, True)),
     *(
-        (f"lstm.{name}", value, f"`$.lstm.{name}`")
+        (f"lstm.{name}", value)
         for name in ("dim", "projection_dim", "n_layers")
-        for value in (0, -3, 7.5, "7", True, None, [7], 10**9 + 1, 10**4000)
+        for value in (0, -3, 7.0, "7", True, None, [7], 10**9 + 1, 10**400)
     ),
     *(
-        (f"lstm.{name}", value, f"`$.lstm.{name}`")
+        (f"lstm.{name}", value)
         for name in ("cell_clip", "proj_clip")
-        for value in (-1, -0.5, 10**9 + 1, float("inf"), float("-inf"), float("nan"), "3", True, [3])
+        for value in (-1, 10**9 + 1, 10**400, float("inf"), float("-inf"), float("nan"), "3", True, [3])
     ),
-    *(("n_tokens_vocab", value, "`$.n_tokens_vocab`") for value in ("41", 41.5, 0, -1, 10**9 + 1)),
-    *(("lstm.use_skip_connections", value, "`$.lstm.use_skip_connections`") for value in (0, 1, None, "true")),
-    *(("char_cnn.n_highway", value, "`$.char_cnn.n_highway`") for value in (-1, 1001, True)),
-    *(("char_cnn.filters", value, "`$.char_cnn.filters") for value in ([], {"1": 2}, [[1, 2]] * 1001, [[1, 2], 3])),
-    *(("char_cnn.filters", [[1, 2], value], "`$.char_cnn.filters[1]") for value in ([1, 2, 3], [1], [0, 2], "12")),
-    ("lstm", [], "`$.lstm`"),
-    ("lstm.n_layers", 1001, "`$.lstm.n_layers`"),
-    ("lstm.projection_dim", 14, "projection_dim 14 is above dim 13"),
-    ("n_tokens_vocab", 43, "n_tokens_vocab is 43, but the vocabulary has 41 lines"),
-    ("char_cnn", None, "`$.char_cnn`"),
-    ("char_cnn.embedding", 5, "`$.char_cnn.embedding`"),
-    ("char_cnn.filters", [[18, 2]], "a filter has the width 18, but max_characters_per_token is 17"),
-    *(("char_cnn.n_characters", value, f"n_characters is {value}; expected 262") for value in (260, 263)),
-    ("char_cnn.n_characters", "262", "`$.char_cnn.n_characters`"),
-    ("char_cnn.activation", ["relu"], "`$.char_cnn.activation`"),
-    (SLOTS, GONE, "`max_characters_per_token`"),
-    (SLOTS, 2, f"`$.{SLOTS}`"),
-    (SLOTS, 10_001, f"`$.{SLOTS}`"),
+    *(("n_tokens_vocab", value) for value in ("41", 41.0, 0, -1, 10**9 + 1)),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "problem"), MALFORMED)
-def test_malformed_options(path: str, value: Any, problem: str) -> None:
-    shapes = [CHARACTERS] if path.startswith("char_cnn") else [TOKENS, CHARACTERS]
-    for shape in shapes:
-        told = refusal(shape, lambda options: assign(options, path, value))
-        assert problem in told
-        assert len(told) < 300
+@pytest.mark.parametrize(("path", "value"), MALFORMED)
+def test_malformed_options(path: str, value: Any) -> None:
+    for shape in [CHARACTERS] if path.startswith("char_cnn") else [TOKENS, CHARACTERS]:
+        assert path.rpartition(".")[2].partition("_")[0] in refusal(shape, path, value)
 
 
 NO_JSON = {
@@ -168,30 +157,16 @@ NO_JSON = {
     "GB18030": "模型".encode("gb18030"),
     "long number": b'{"n": 1' + b"0" * 5000 + b"}",
     "deep": b'{"a": ' + b"[" * 100_000,
+    "list": b'["lstm"]',
+    "null": b"null",
 }
 
 
-@pytest.mark.parametrize("kind", NO_JSON)
-def test_what_is_no_json(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", [*NO_JSON, "missing"])
+def test_what_is_no_json_object(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "options.json"
-    path.write_bytes(NO_JSON[kind])
+    if kind in NO_JSON:
+        path.write_bytes(NO_JSON[kind])
     message = message_of(BundleError, lambda: load_options(path))
-    assert message.startswith(f"{path} cannot be read as the options of a biLM (")
+    assert message.startswith(f"{path} ")
     assert len(message) < 500
-
-
-@pytest.mark.parametrize("content", ['["lstm"]', '"lstm"', "null"])
-def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "options.json"
-    path.write_text(content, encoding="utf-8")
-    expected = f"{path} does not contain a JSON object with the options of a biLM. Copy the file again."
-    assert message_of(BundleError, lambda: load_options(path)) == expected
-
-
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_options_that_are_missing(tmp_path: Path, is_folder: bool) -> None:
-    path = tmp_path / "options.json"
-    if is_folder:
-        path.mkdir()
-    told = message_of(BundleError, lambda: load_options(path))
-    assert told == f"{path} is missing. Copy the model again, or give the path of the right file."

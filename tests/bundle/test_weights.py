@@ -56,16 +56,10 @@ def test_every_parameter_has_its_place_and_comes_back(tmp_path: Path, shape: BiL
             np.testing.assert_array_equal(array, other.arrays[name], err_msg=name)
 
 
-def test_a_tied_softmax_is_written_out(tmp_path: Path) -> None:
-    save(tmp_path / "tied.hdf5", random_model(tied=True))
-    with h5py.File(tmp_path / "tied.hdf5") as file:
-        np.testing.assert_array_equal(file["softmax/W"][()], file["embedding"][()])
-
-
 def test_a_parameter_without_a_place_is_an_error(tmp_path: Path) -> None:
     model = random_model()
     model.bilm.extra = torch.nn.Parameter(torch.zeros(1))
-    with pytest.raises(BundleError, match=r"The published layout has no dataset for bilm\.extra"):
+    with pytest.raises(BundleError, match=r"bilm\.extra"):
         save(tmp_path / "x.hdf5", model)
 
 
@@ -113,15 +107,6 @@ def test_parts_of_a_bilm_that_the_options_do_not_speak_of_are_refused(
     with pytest.raises(BundleError) as caught:
         load_model(path, shape)
     assert str(caught.value).startswith(expected)
-
-
-def test_datasets_of_others_are_nobodys_business(weights: Path) -> None:
-    with h5py.File(weights, "a") as file:
-        file["optimizer/RNN_0"] = np.zeros(3, np.int64)
-        file["embedding_note"] = "ours"
-        file["moved"] = h5py.SoftLink("/nowhere")
-        file["RNN_9"] = h5py.ExternalLink("other.hdf5", "/x")
-    load_model(weights, TOKENS)
 
 
 def test_a_group_that_is_a_dataset_or_a_dataset_that_is_a_group(weights: Path) -> None:
@@ -173,5 +158,5 @@ def test_a_weight_beyond_float16_is_refused() -> None:
     model = random_model()
     with torch.no_grad():
         model.softmax.bias[3] = 70_000.0
-    with pytest.raises(BundleError, match=r"softmax\.bias .* beyond ±65,504"):
+    with pytest.raises(BundleError, match=r"softmax\.bias .*--dtype float32"):
         rounded_to_float16(weights_of(model.bilm, model.softmax))

@@ -65,7 +65,7 @@ def test_what_is_read_is_kept(used: Path) -> None:
     before = content()
     for words, output in ENDANGERED:
         told = elmo_zh(*words.split(), output, "--force").only_error()
-        is_kept = "read by this command, so nothing may be written there. Choose another --output." in told
+        is_kept = "which this command reads. Choose another --output." in told
         assert is_kept or "the suffix does not name a known format." in told, words
         assert output in told.split(":")[0], words
         assert content() == before, words

@@ -83,6 +83,7 @@ def _no_model_is_built(hdf5_in_its_process: None, monkeypatch: pytest.MonkeyPatc
         ("lstm", {"n_layers": 1000}),
         ("char_cnn", {"filters": [[1, LARGE]] * 1000}),
         ("char_cnn", {"n_highway": 1000}),
+        ("char_cnn", {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}),
     ],
 )
 @pytest.mark.usefixtures("_no_model_is_built")
@@ -91,15 +92,7 @@ def test_options_with_sizes_that_the_weights_do_not_have(
 ) -> None:
     with changed_json(source / "options.json") as options:
         options[section] |= values
-    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}: ")
-
-
-@pytest.mark.usefixtures("_no_model_is_built")
-def test_options_of_another_architecture(source: Path, out: Path) -> None:
-    values = {"unicode_characters": True, "n_characters": LARGE, "word_embedding": {"dim": LARGE}}
-    with changed_json(source / "options.json") as options:
-        options["char_cnn"] |= values
-    assert refused(source, out).startswith(f"{source / 'options.json'} belongs to a bundle made from an ELMoForMany")
+    assert refused(source, out).startswith(str(source))
 
 
 # The weights
@@ -159,16 +152,6 @@ def test_weights_cut_off(source: Path, out: Path, share: float) -> None:
     assert refused(source, out).startswith(f"{path} cannot be read as HDF5 (")
 
 
-def test_links_that_go_round_in_a_circle(source: Path, out: Path) -> None:
-    with h5py.File(source / "weights.hdf5", "a") as file:
-        file["RNN_1/RNN/again"] = file["RNN_1"]
-        file["RNN_0/RNN/round"] = h5py.SoftLink("/RNN_0/RNN/round")
-        file[f"{CELL}/B_soft"] = h5py.SoftLink(f"/{CELL}/B_soft")
-    # Nothing of the model is missing, so that it may be read as well.
-    answer = elmo_zh("convert", source, "--output", out)
-    assert answer.status == 0 or answer.only_error().startswith(f"{source / 'weights.hdf5'}: ")
-
-
 def link_elsewhere(name: str) -> ChangeWeights:
     def change(file: h5py.File, folder: Path) -> None:
         with h5py.File(folder / "other.hdf5", "w") as other:
@@ -204,7 +187,7 @@ def store_virtually(file: h5py.File, folder: Path) -> None:
     file.create_virtual_dataset(f"{CELL}/B", layout)
 
 
-TOO_MANY = " cannot be read as HDF5 (it has more than 10,000 groups and datasets, which no model needs)"
+TOO_MANY = " cannot be read as HDF5 (it has more than 10,000 groups"
 
 
 @pytest.mark.parametrize(
@@ -265,6 +248,7 @@ def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source
         (b"<S>\n</S>\n<UNK>\na\nb\na\nc\n", "the token 'a' occurs 2 times"),
         (b"<S>\n</S>\n<UNK>\na\n\nb\nc\n", "a line is empty"),
         (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 8"),
+        (b"<S> \n</S> \n<UNK> \na \n", "sed -i"),
     ],
 )
 def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes, told: str) -> None:
@@ -282,8 +266,7 @@ def test_a_packed_vocabulary_that_is_cut_off_or_grows(token_source: Path, out: P
     packed.write_bytes(gzip.compress(content)[:-11])
     assert refused(token_source, out).startswith(f"{packed} is damaged or truncated (")
     packed.write_bytes(gzip.compress(content + b"x" * 30_000_000))
-    told = f"{packed} would expand to more than 50 times its size, far more than any word list needs. "
-    assert refused(token_source, out).startswith(told)
+    assert refused(token_source, out).startswith(f"{packed} expands to far more than a model needs")
 
 
 # Archives
@@ -305,20 +288,17 @@ def add_packed(name: str, content: bytes, number: int = 1) -> Callable[[zipfile.
 
 
 OUTSIDE = ("../options.json", "../../../../../../../../tmp/evil.json", "model/../../evil.txt", "/etc/evil.json")
-TOO_MUCH = "far more than any model needs."
+UNSAFE = "{path} expands to far more than a model needs, or leads out of its folder."
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        *(
-            (add(name), f"{{path}} is unsafe; do not use it. A path in it leads out of the archive: {name!r}")
-            for name in (*OUTSIDE, "model\\evil.json", "C:\\evil.json", "model/..")
-        ),
-        (add_packed("model/{}.hdf5", bytes(11_000_003)), f"to 11,000,003 bytes, {TOO_MUCH}"),
+        *((add(name), UNSAFE) for name in (*OUTSIDE, "model\\evil.json", "C:\\evil.json", "model/..")),
+        (add_packed("model/{}.hdf5", bytes(11_000_003)), UNSAFE),
         # Each of them is small enough.
-        (add_packed("model/{}.hdf5", bytes(2**20), 23), f"bytes in 26 files, {TOO_MUCH}"),
-        (add_packed("model/{}.hdf5", b"", 1013), f"bytes in 1,016 files, {TOO_MUCH}"),
+        (add_packed("model/{}.hdf5", bytes(2**20), 23), UNSAFE),
+        (add_packed("model/{}.hdf5", b"", 1013), UNSAFE),
         (add("other/options.json"), "{path} contains several files named options.json. "),
         (add("x" * 300 + ".json"), "the name is too long"),
     ],
@@ -329,7 +309,6 @@ def test_an_archive_of_something_else(
     path = zip_source(source, change)
     before = {file for file in tmp_path.rglob("*") if out.parent not in file.parents}
     message = refused(path, out)
-    assert str(tmp_path) in message
     assert told.format(path=path) in message
     assert len(message) < 1000
     assert {file for file in tmp_path.rglob("*") if out.parent not in file.parents} == before
@@ -346,7 +325,7 @@ def test_what_no_model_consists_of_is_not_even_unpacked(source: Path, out: Path,
 def test_an_archive_larger_than_the_disk(source: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, usage = zip_source(source), shutil.disk_usage(source)._replace(free=1009)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert refused(path, out).endswith(f" bytes; only 1,009 are free in {out.parent}. Free some space.")
+    assert "only 1.0 kB is free" in refused(path, out)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
@@ -402,26 +381,16 @@ def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes | N
     path = tmp_path / "model.zip"
     if content is not None:
         path.write_bytes(content)
-    told = refused(path, out)
-    assert ("does not exist" if content is None else "neither a folder nor a zip archive") in told
-    assert told.startswith(str(path))
+    assert refused(path, out).startswith(f"{path} is neither a folder nor a zip archive")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("options", "options.json"), ("weights", "weights.hdf5")])
 def test_a_folder_without_a_part(source: Path, out: Path, kind: str, name: str) -> None:
     (source / name).unlink()
-    told = refused(source, out)
-    assert told.startswith(f"{source}: cannot tell which file contains the model's {kind} (no file matches). Specify ")
-    assert f" --{kind} FILE" in told
-
-
-def test_hdf5_files_beside_the_weights_that_are_none(source: Path, out: Path) -> None:
-    (source / "notes.h5").write_text("none", encoding="utf-8")
-    assert refused(source, out).startswith(f"{source / 'notes.h5'} cannot be read as HDF5 (")
-    assert elmo_zh("convert", source, "--output", out, "--weights", source / "weights.hdf5").status == 0
-
-
-# A bundle
+    assert f" --{kind} FILE" in refused(source, out)
+    if kind == "weights":  # as TensorFlow keeps them
+        (source / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-100"\n', encoding="utf-8")
+        assert "dump_weights.py" in refused(source, out)
 
 
 @pytest.mark.parametrize("name", ["../../secret", "/etc/passwd", "weights.hdf5/../../secret"])
@@ -430,4 +399,4 @@ def test_a_bundle_whose_digests_name_files_elsewhere(source: Path, out: Path, tm
     assert elmo_zh("convert", source, "--output", bundle).status == 0
     with changed_json(bundle / "bundle.json") as info:
         info["digests"][name] = "sha256:0"
-    assert refused(bundle, out) == f"{bundle / Path(name).name} is missing. Export or copy the bundle again."
+    assert refused(bundle, out).startswith(f"{bundle / Path(name).name} is missing.")

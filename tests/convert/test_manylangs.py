@@ -259,9 +259,9 @@ def test_what_the_bundle_says(model: Model, out: Path, has_words: bool) -> None:
     names = [CONFIG, "encoder.pkl", "token_embedder.pkl", "char.dic", *(["word.dic"] if has_words else [])]
     digests = {name: f"sha256:{hashlib.sha256((model.source / name).read_bytes()).hexdigest()}" for name in names}
     assert digests.items() <= info["origin"]["files"].items()
-    assert "No other program can read this model." in elmo_zh("info", out).stdout.splitlines()
+    assert "Also read by" not in elmo_zh("info", out).stdout
     arguments = ("convert", out, "--output", out.with_name("other"), "--layout", "simple_elmo")
-    assert "simple_elmo" in elmo_zh(*arguments).only_error()
+    assert "--layout bundle" in elmo_zh(*arguments).only_error()
     # Our rows are the specials and then their words in the order of their numbers.
     vocabulary = [*("<S>", "</S>", "<UNK>"), "今天", "我们", "吃", "a\u3000a", "。", "吃今天我们"]
     words = (out / "vocab.data").read_text(encoding="utf-8").split("\n")[:-1] if has_words else None
@@ -345,23 +345,14 @@ def test_a_configuration_in_configs_or_named_explicitly(source: Path, tmp_path: 
     (source / CONFIG).rename(source / "configs" / CONFIG)
     convert(source, out)
     (source / "configs" / CONFIG).rename(tmp_path / "elsewhere.json")
-    told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
-    assert told.startswith(f"{source} does not contain the configuration file {CONFIG}.")
-    assert "--options FILE" in told
+    for path in (f"elsewhere/{CONFIG}", f"../{CONFIG}", str(tmp_path / CONFIG)):  # no path leads out of the folder
+        shutil.copyfile(tmp_path / "elsewhere.json", tmp_path / CONFIG)
+        write_json(source / "config.json", {"config_path": path})
+        told = elmo_zh("convert", source, "--output", tmp_path / "x").only_error()
+        assert told.startswith(f"{source} does not contain the configuration file {CONFIG}.")
+        assert "--options FILE" in told
     convert(source, tmp_path / "x", "--options", tmp_path / "elsewhere.json")
     assert_same_vectors(tmp_path / "x", Reference(draw_arrays(has_words=True), has_words=True))
-
-
-@pytest.mark.parametrize("where", ["absolute", "../"])
-def test_the_path_of_the_configuration_leads_nowhere_out_of_the_folder(
-    source: Path, tmp_path: Path, out: Path, where: str
-) -> None:
-    (source / CONFIG).rename(tmp_path / CONFIG)
-    path = tmp_path / CONFIG if where == "absolute" else f"../{CONFIG}"
-    assert (source / path).is_file()
-    write_json(source / "config.json", {"config_path": str(path)})
-    told = elmo_zh("convert", source, "--output", out).only_error()
-    assert told.startswith(f"{source} does not contain the configuration file {CONFIG}.")
 
 
 @pytest.mark.parametrize("name", ["cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json"])
@@ -442,28 +433,27 @@ def with_pickle(value: Any) -> Change:
 
 MARKS = {"char.dic": ("bos", "eos", "oov", "bow", "eow", "pad"), "word.dic": ("bos", "eos", "oov")}
 BIAS = "forward_layer_1.state_linearity.bias"
-# Which changes are told of which file, and with which words.
-REFUSALS: dict[tuple[str, str], list[Change]] = {
-    ("/config.json", "config_path"): [edited("config.json", "config_path", "path")],
-    **{(f"/{name} ", "is missing"): [without(name)] for name in (*MARKS, "config.json")},
-    **{(f"/{name} ", f"<{mark}>"): [edited(name, f"<{mark}>", "x")] for name, marks in MARKS.items() for mark in marks},
-    ("/char.dic: ", "line 16 "): [
-        edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000)
+# Which changes are told of which file.
+REFUSALS: dict[str, list[Change]] = {
+    " does not contain": [edited("config.json", "config_path", "path")],
+    **{f"/{name} ": [without(name)] for name in (*MARKS, "config.json")},
+    "/char.dic is damaged": [
+        *(edited("char.dic", f"<{mark}>", "x") for mark in MARKS["char.dic"]),
+        *(edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000, "花\t3")),
     ],
-    ("/char.dic: ", "same number"): [edited("char.dic", "", "花\t3")],
-    **{
-        (f"/{CONFIG} ", repr(key)): [with_config(section, **{key: "gone"})]
-        for section in ("encoder", "token_embedder")
-        for key in configuration(has_words=True)[section]
-    },
-    (f"/{CONFIG}", "expected elmo with cnn"): [
-        with_config(section, name="lstm") for section in ("encoder", "token_embedder")
+    "/word.dic is damaged": [edited("word.dic", f"<{mark}>", "x") for mark in MARKS["word.dic"]],
+    f"/{CONFIG} ": [
+        *(
+            with_config(section, **{key: "gone"})
+            for section in ("encoder", "token_embedder")
+            for key in configuration(has_words=True)[section]
+        ),
+        *(with_config(section, name="lstm") for section in ("encoder", "token_embedder")),
+        *(with_config("encoder", dim=value) for value in ("large", 2)),
+        with_config("token_embedder", activation="gelu"),
+        with_config("token_embedder", max_characters_per_token=2),
     ],
-    (f"/{CONFIG}", "dim is 'large'"): [with_config("encoder", dim="large")],
-    (f"/{CONFIG}", "projection_dim 5"): [with_config("encoder", dim=2)],
-    (f"/{CONFIG}", "activation is 'gelu'"): [with_config("token_embedder", activation="gelu")],
-    (f"/{CONFIG}", "max_characters_per_token"): [with_config("token_embedder", max_characters_per_token=2)],
-    (": ", "do not match"): [
+    ": the weights do not match": [
         # Dictionaries of another model: their own program refuses them, too, as the number of rows is another.
         edited("char.dic", "", "花\t15"),
         edited("char.dic", "a\t10\n", "a\t33\n"),
@@ -484,14 +474,12 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         with_tensor("projection.bias", None, "token_embedder"),
         with_tensor("char_emb_layer.embedding.weight", torch.zeros(3), "token_embedder"),
     ],
-    ("/encoder.pkl ", "other than named weights"): [
+    "/encoder.pkl is damaged or unsafe": [
         with_tensor(BIAS, torch.zeros(4 * D).to_sparse()),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.complex64)),
         with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.int64)),
         with_tensor(7, torch.zeros(4 * D)),
         *map(with_pickle, ([torch.zeros(3)], {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3}, "weights", None)),
-    ],
-    ("/encoder.pkl ", "is damaged or contains more than weights"): [
         *map(with_pickle, (b"no pickle", b"\x80\x02]q\x00(K\x01e", b"\x80\x02h\x05.", b"\x80\x02}q\x00.")),
         # torch's restricted unpickler ends with IndexError on these two,
         *map(with_pickle, (b"\x80\x02.", b"\x80\x02(t\x85R.")),
@@ -499,15 +487,13 @@ REFUSALS: dict[tuple[str, str], list[Change]] = {
         *(with_pickle(pickle.dumps({"a": 1}, protocol=number)) for number in (0, 4)),
     ],
 }
-REFUSED = [(change, where, told) for (where, told), changes in REFUSALS.items() for change in changes]
+REFUSED = [(change, where) for where, changes in REFUSALS.items() for change in changes]
 
 
-@pytest.mark.parametrize(("change", "where", "told"), REFUSED)
-def test_what_does_not_fit_is_refused(source: Path, out: Path, change: Change, where: str, told: str) -> None:
+@pytest.mark.parametrize(("change", "where"), REFUSED)
+def test_what_does_not_fit_is_refused(source: Path, out: Path, change: Change, where: str) -> None:
     change(source)
-    found = refused(source, out)
-    assert found.startswith(f"{source}{where}")
-    assert told in found
+    assert refused(source, out).startswith(f"{source}{where}")
 
 
 # Pickles
@@ -536,7 +522,7 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
         torch.save(trap, path, _use_new_zipfile_serialization=kind != "legacy")
     told = refused(source, out)
     assert not trapped.exists()
-    assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (UnpicklingError: ")
+    assert told.startswith(f"{path} is damaged or unsafe (UnpicklingError: ")
     # The trap works where it is not looked out for.
     pickle.loads(pickle.dumps(Trap(trapped))).close()
     assert trapped.exists()
@@ -559,7 +545,7 @@ def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool) -> None:
     for content in (*cut, damaged):
         path.write_bytes(content)
         told = refused(source, out)
-        assert told.startswith(f"{path} is damaged or contains more than weights, so it was not loaded (")
+        assert told.startswith(f"{path} is damaged or unsafe (")
         assert len(told) < 500
 
 

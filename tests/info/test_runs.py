@@ -97,7 +97,7 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     [done] = [line for line in lines if line.startswith("runs/copy        corpus  ")]
     [not_done] = [line for line in lines if line.startswith("runs/law/新闻 2  corpus  ")]
     assert done.endswith("  latest")
-    assert not_done.endswith("  unfinished, last finished stage: encode; trained to step 100")
+    assert not_done.endswith("  unfinished, last stage: train 100")
 
 
 def test_a_run_in_use(run: Path) -> None:

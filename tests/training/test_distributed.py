@@ -245,7 +245,7 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
 ) -> None:
     run, ended = more_together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Step 8: the loss is nan. Rolled back to step 5; the learning rate is now 0.5 times the" in ended[0][1]
+    assert "Step 8: the loss is nan. Rolled back to step 5;" in ended[0][1]
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
     expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
@@ -268,7 +268,7 @@ def test_a_dead_peer_is_told_in_one_line(together: dict[str, tuple[Path, Ended]]
     ((status, stderr),) = ended
     assert status == 1
     error = stderr.splitlines()[-1]
-    assert error.startswith("Error: Lost the connection to the other training processes at ")
+    assert error.startswith("Error: Lost the other training processes (")
     assert "Traceback" not in stderr
     assert checkpoint_steps(run)[-1] == 15
 
@@ -300,7 +300,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
         _, stderr = process.communicate()
     assert process.returncode == 1
     (error,) = [line for line in stderr.splitlines() if line.startswith("Error: ")]
-    assert error.startswith("Error: Lost the connection to the other training processes at ")
+    assert error.startswith("Error: Lost the other training processes (")
     assert stderr.count("Traceback") == stderr.count("ChildFailedError:")  # torchrun's own
     assert len(training_lines(run)) < NUM_STEPS
     assert elmo_zh("train", "--run", run).status == 0

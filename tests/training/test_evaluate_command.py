@@ -6,7 +6,6 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh, metrics_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.scoring import exact as scoring
 
 KEYS = [
     *("perplexity", "forward_perplexity", "backward_perplexity"),
@@ -28,17 +27,6 @@ def test_the_heldout_text_again_gives_the_figures_of_training(sample_run: Sample
         assert result[name] == pytest.approx(full[f"heldout_{name}"], rel=1e-6)
     lines = sample_run.heldout.read_text(encoding="utf-8").splitlines()
     assert result["num_predictions"] == sum(len(line.split(" ")) + 1 for line in lines)
-
-
-def test_the_size_of_batches_and_windows_does_not_matter(
-    sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = (sample_run.heldout, "--segmented", "--model", sample_run.model)
-    expected = figures(*arguments)
-    monkeypatch.setattr(scoring, "BATCH_TOKENS", 1)
-    assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
-    monkeypatch.setattr(scoring, "BATCH_TOKENS", 101)
-    assert figures(*arguments) == pytest.approx(expected, rel=1e-6)
 
 
 def test_raw_text_is_split_and_segmented_as_in_training(sample_run: SampleRun, tmp_path: Path) -> None:

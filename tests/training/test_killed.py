@@ -84,29 +84,6 @@ def test_killed_and_resumed(untrained_run: Path, sample_run: SampleRun, warm: Wa
     assert_same(untrained_run, sample_run.path)
 
 
-def test_metrics_are_on_disk_before_the_checkpoint_after_them(
-    untrained_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A power cut would lose them for good: training goes on after the checkpoint."""
-    metrics, fsync, replace = untrained_run / "metrics.jsonl", os.fsync, Path.replace
-    num_safe, are_safe = [], []
-
-    def noted_fsync(number: int) -> None:
-        if Path(f"/proc/self/fd/{number}").readlink() == metrics:
-            num_safe.append(metrics.stat().st_size)
-        fsync(number)
-
-    def noted_replace(path: Path, target: Path) -> Path:
-        if target.name.startswith("step-"):
-            are_safe.append(num_safe[-1] == metrics.stat().st_size)
-        return replace(path, target)
-
-    monkeypatch.setattr(os, "fsync", noted_fsync)
-    monkeypatch.setattr(Path, "replace", noted_replace)
-    assert elmo_zh("train", "--run", untrained_run, *settings(f"train.max_tokens={30 * STEP_TOKENS}")).status == 0
-    assert are_safe == [True] * 3
-
-
 # The process begins a session, and the first terminal that it opens becomes that of the session.
 ON_TERMINAL = f"""
 import os, sys

@@ -89,10 +89,7 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert train(run, "--json").result()["skipped"] is True
     assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
     assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
-    assert (
-        "Nothing to train: this run has already trained for 120 steps, more than its budget of 1. To train longer,"
-        " raise train.max_tokens and train.epochs."
-    ) in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr.splitlines()
+    assert "Step 120 is beyond the budget of 1." in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr
 
 
 OTHER_TEXT = "今天没有下雨。我们去看海。\n" * 11
@@ -131,7 +128,9 @@ def test_numbers_gone_wild_go_back_to_the_last_fixed_checkpoint(untrained_run: P
         answer = train(run)
     assert answer.status == 0
     (told,) = (line for line in answer.stderr.splitlines() if line.startswith("Warning: "))
-    assert "Step 27: the gradient norm is nan. Rolled back to step 20; the learning rate is now 0.5 times the" in told
+    assert (
+        "Step 27: the gradient norm is nan. Rolled back to step 20; the learning rate is now multiplied by 0.5" in told
+    )
     events = [line for line in metrics_lines(run) if "event" in line]
     assert events == [{"step": back_to, "event": "rollback", "failed_step": 27, "learning_rate_scale": 0.5}]
     found, expected = training_lines(run), training_lines(sample_run.path)
@@ -166,8 +165,8 @@ def test_training_that_fails_again_and_again_ends_with_an_error(untrained_run: P
         answer = train(untrained_run)
     told = answer.only_error()
     assert told.startswith(f"Training diverged at step {step}: the loss is nan, even after 8 rollbacks with ever lower")
-    assert (" The checkpoint from step 10 has been kept." in told) == bool(step)
-    assert " Start again with train.learning_rate below 0.004, in another --run or with --force." in told
+    assert f"Checkpoints kept: {10 if step else '-'}." in told
+    assert "train.learning_rate below 0.004" in told
     assert not step or checkpoint_steps(untrained_run) == [10]
     assert answer.stderr.count("Warning: ") == 8
 
@@ -190,7 +189,7 @@ def test_a_perplexity_that_is_not_finite_is_no_result(
     answer = train(untrained_run, *settings(*changes))
     told = answer.only_error()
     assert told.startswith("Training diverged at step 8: the held-out perplexity is not finite, even after 8 rollbacks")
-    assert "The checkpoint from step 6 has been kept." in told
+    assert "Checkpoints kept: 4, 6." in told
     assert checkpoint_steps(untrained_run) == [4, 6]
     figures = [line["heldout_forward_perplexity"] for line in metrics_lines(untrained_run) if "heldout_set" in line]
     assert len(figures) == 2
@@ -200,9 +199,13 @@ def test_checkpoints_of_diverged_weights_are_never_the_best(tmp_path: Path) -> N
     folder = checkpoint.CheckpointFolder(tmp_path)
     for step, perplexity in ((7, math.nan), (11, 23.0), (13, math.nan)):
         (tmp_path / f"step-{step:08d}").mkdir()
+        numbers = dict.fromkeys(("step", "tokens", "num_rollbacks", "learning_rate_scale", "elapsed_seconds"), step)
         state = {
-            **dict.fromkeys(checkpoint._NEEDED),
             "format": checkpoint.CHECKPOINT_FORMAT,
+            "interrupted": False,
+            "model": {},
+            "streams": {},
+            **numbers,
             "heldout_sample": {"perplexity": perplexity, "num_predictions": 5},
         }
         (tmp_path / f"step-{step:08d}" / "state.json").write_text(json.dumps(state), encoding="utf-8")

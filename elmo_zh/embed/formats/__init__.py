@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.choices import HDF5_LAYOUTS, OUTPUT_FORMATS
 from elmo_zh.config import Layers
 from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.hdf5.foreign_file import has_attributes
+from elmo_zh.hdf5.create import has_attributes
 from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, save_arrays
 from elmo_zh.run.mark import kind_of
