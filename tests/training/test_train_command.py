@@ -259,10 +259,11 @@ def test_word_vectors_can_be_given_and_left_out(untrained_run: Path, tmp_path: P
     run = untrained_run
     words = (run / "vocab.data").read_text(encoding="utf-8").splitlines()
     given = tmp_path / "vectors.txt"
-    given.write_text(f"2 7\n{words[5]} 1 2 3 4 5 6 7\n不在 1 1 1 1 1 1 1\n", encoding="utf-8")
-    assert elmo_zh("word2vec", "--run", run, "--from", given, "--json").result()["covered"] == 1
+    rows = [f"{word} {number % 11}.0 2.0 {number % 7}.0 4.0 5.0 6.0 7.0" for number, word in enumerate(words[3:])]
+    given.write_text("\n".join([f"{len(rows) + 1} 7", *rows, "不在 1 1 1 1 1 1 1\n"]), encoding="utf-8")
+    assert elmo_zh("word2vec", "--run", run, "--from", given, "--json").result()["covered"] == len(rows)
     lines = (run / "word2vec.txt").read_text(encoding="utf-8").splitlines()
-    assert lines == ["1 7", f"{words[5]} 1.0 2.0 3.0 4.0 5.0 6.0 7.0"]
+    assert lines == [f"{len(rows)} 7", *rows]
     assert elmo_zh("word2vec", "--run", run, "--set", "word2vec.enabled=false").status == 0
     assert not (run / "word2vec.txt").exists()
     shutil.rmtree(run / "segmented")
