@@ -33,7 +33,6 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 
 if TYPE_CHECKING:
     from elmo_zh.model.bilm import BiLM
-    from elmo_zh.model.softmax import Softmax
 
 _MOST_NAMES = 3
 
@@ -72,16 +71,11 @@ class Bundle:
     history: History = UNKNOWN_HISTORY
 
     @cached_property
-    def modules(self) -> "tuple[BiLM, Softmax | None]":
-        """The biLM and the softmax, if there is one, as PyTorch modules on the CPU, built when first asked for."""
+    def bilm(self) -> "BiLM":
+        """The biLM as a PyTorch module on the CPU, built when first asked for."""
         from elmo_zh.model.language_model import build_modules
 
-        return build_modules(self.weights)
-
-    @property
-    def bilm(self) -> "BiLM":
-        """The biLM as a PyTorch module."""
-        return self.modules[0]
+        return build_modules(self.weights)[0]
 
     @property
     def shape(self) -> BiLMShape:

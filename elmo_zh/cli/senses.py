@@ -50,8 +50,6 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
       elmo-zh senses 苹果 --index my.index
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
-    if options.no_substitutes and common.model:
-        raise click.UsageError(_("--no-substitutes needs no model. Leave out --model or --no-substitutes."))
     require_picture(options.picture)
     from elmo_zh.contexts.columns import note_type, require_column
     from elmo_zh.contexts.index import ContextIndex

@@ -85,28 +85,6 @@ class Page:
                 self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         self._wait_for_frame()
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Press the mouse at a place, move it to another one, and release it there."""
-        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        for kind, (x, y) in (
-            ("mouseMoved", start),
-            ("mousePressed", start),
-            ("mouseMoved", middle),
-            ("mouseMoved", end),
-            ("mouseReleased", end),
-        ):
-            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
-        self._wait_for_frame()
-
-    def download(self, folder: Path, selector: str) -> Path:
-        """Click an element that saves a file in a folder, and return its path."""
-        self.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
-        self.evaluate(f"document.querySelector({selector!r}).click()")
-        while not any(event["params"]["state"] == "completed" for event in self.events_of("Page.downloadProgress")):
-            self._read()
-        [path] = folder.iterdir()
-        return path
-
     def _wait_for_frame(self) -> None:
         self.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
 

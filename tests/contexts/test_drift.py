@@ -264,3 +264,15 @@ def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
     same = elmo_zh("drift", folder / "old.index", folder / "old.index", "--min-count", "5", "--permutations", "9")
     assert "All indexes are of the same text" in same.stderr
     assert "the same text" not in few.stderr
+
+
+def test_a_word_does_not_depend_on_others(indexes: Indexes) -> None:
+    every = measure_drift(*indexes, min_count=5, permutations=99, by="apd")
+    only = measure_drift(*indexes, min_count=5, permutations=99, by="apd", words=["苹果", "手机"])
+    [apple] = only.words
+    assert apple.q == apple.p
+    assert [each.p for each in every.words if each.word == "苹果"] == [apple.p]
+    assert measure_drift(*indexes, min_count=5, permutations=99, by="apd") == every
+    reverse = measure_drift(*indexes[::-1], min_count=5, words=["苹果"], layer=1).words[0]
+    forward = measure_drift(*indexes, min_count=5, words=["苹果"], layer=1).words[0]
+    assert reverse.excess == pytest.approx(forward.excess, abs=1e-12)

@@ -4,13 +4,9 @@ from pathlib import Path
 
 import pytest
 from drawn_bundles import TOKENS, write_model
-from messages import message_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.sources import find_sources
-from elmo_zh.errors import CorpusError
 
 WORDS = ("我们", "说", "今天", "天气", "很", "好")
 TEXT = TextConfig(segmenter="character")
@@ -42,19 +38,3 @@ def test_an_index_cuts_long_sentences(
     in_raw_line = [line[each.start + row.start] for each, row in zip(found[1:], lines[1:], strict=True)]
     assert in_raw_line == ["好"] * (line.count("好"))
     assert max(len(each.text) for each in lines) <= 7
-
-
-def test_lines_that_would_fill_the_memory_are_refused(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("好\n" + "好很说" * 30 + "\n", encoding="utf-8")
-    monkeypatch.setattr("elmo_zh.embed.text_tokens._MOST_LINE_BYTES", 1000)
-    embedder = ElmoEmbedder.load(model, "cpu")
-    told = message_of(CorpusError, lambda: ContextIndex.build(embedder, path, tmp_path / "index"))
-    assert told.startswith(f"{path}: line 2 has 90 tokens, whose vectors take ")
-    monkeypatch.setattr("elmo_zh.corpus.decoding._LONGEST_EXACT_LINE", 80)
-    monkeypatch.setattr("elmo_zh.corpus.decoding.CHUNK_BYTES", 30)
-    [source] = find_sources([str(path)]).sources
-    told = message_of(CorpusError, lambda: list(input_text(source, TextConfig()).lines()))
-    assert told.startswith(f"{path}: line 2 is longer than 80 characters")

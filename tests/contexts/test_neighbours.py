@@ -179,3 +179,12 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
     write_text(words, [" ", ""])
     told = elmo_zh("index", text, "--model", model, "--output", "none", "--words", words).only_error()
     assert "the file contains no words" in told
+
+
+def test_of_equal_vectors_the_first_comes_first() -> None:
+    vectors, norms, query = drawn(29, 31)
+    repeated = np.tile(vectors, (300, 1))
+    numbers, cosines = nearest(repeated, np.tile(norms, 300), query, 700)
+    best = int(np.argmax(plain_cosines(vectors, query)))
+    assert numbers[:300].tolist() == [best + 29 * number for number in range(300)]
+    assert len(set(cosines[:300].tolist())) == 1

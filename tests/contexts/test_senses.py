@@ -198,7 +198,7 @@ def test_wrong_input(senses_index: ContextIndex, monkeypatch: pytest.MonkeyPatch
             find_senses(senses_index, word, num_usages=num_usages, layer=layer)
 
 
-def test_the_command(senses_index: ContextIndex, model: Path) -> None:
+def test_the_command(senses_index: ContextIndex) -> None:
     arguments = ("senses", "苹果", "--index", senses_index.path, "--usages", "2")
     assert elmo_zh(*arguments).only_error().endswith("--no-substitutes")
     arguments = (*arguments, "--no-substitutes")
@@ -216,4 +216,9 @@ def test_the_command(senses_index: ContextIndex, model: Path) -> None:
     assert Path("a.tsv").read_bytes() == written
     assert shown.stdout.splitlines()[0] == "苹果: 12 occurrences (1 more in repeated lines), 2 usages in layer 1."
     assert shown.stdout.endswith(f"elmo-zh explore {senses_index.path} --word 苹果\n")
-    assert elmo_zh(*arguments, "--model", model).status == 2
+
+
+def test_of_very_many_vectors_a_sample_is_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usages_module, "MOST_FITTED", 40)
+    vectors, truth = drawn_groups((120, 70), 6.0)
+    np.testing.assert_array_equal(find_clusters(vectors).labels, truth)

@@ -191,33 +191,15 @@ def no_rjieba() -> dict[str, str]:
     raise ConfigError("No rjieba.")
 
 
-def claim_virtual(file: h5py.File) -> None:
-    layout = h5py.VirtualLayout((7, 5), np.float32)
-    layout[:] = h5py.VirtualSource("weights.hdf5", "embedding", (7, 5))
-    file.create_virtual_dataset("1", layout)
-
-
 STRINGS = h5py.string_dtype()
 # What is removed, and what takes its place.
 DAMAGES: dict[str, tuple[str, Callable[[h5py.File], object]]] = {
     "no tokens": ("tokens", lambda file: None),
-    "no texts": ("texts", lambda file: None),
-    "a sentence without a number": ("", lambda file: file.move("tokens/0", "tokens/first")),
     "no sentences": ("tokens", lambda file: file.create_group("tokens")),
     "an empty sentence": ("tokens/0", lambda file: file.create_dataset("tokens/0", data=[], dtype=STRINGS)),
     "linked vectors": ("1", lambda file: file.update({"1": h5py.ExternalLink("weights.hdf5", "embedding")})),
-    "vectors elsewhere": (
-        "1",
-        lambda file: file.create_dataset("1", (3, 5, 8), np.float32, external=[("weights.hdf5", 0, 480)]),
-    ),
-    "virtual vectors": ("1", claim_virtual),
     "terabytes": ("1", lambda file: file.create_dataset("1", (3, 10**6, 10**6), np.float32)),
     "many tokens": ("tokens/1", lambda file: file.create_dataset("tokens/1", (10**9,), STRINGS)),
-    "many sentences": ("", lambda file: file.update({f"tokens/{number}": ["我"] for number in range(3, 107)})),
-    "long tokens": (
-        "tokens/1",
-        lambda file: file.create_dataset("tokens/1", data=["长" * 2**12] * 17, dtype=STRINGS),
-    ),
 }
 
 

@@ -192,3 +192,17 @@ def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions
     tolerance = 0.05 if has_instructions else 1e-6
     torch.testing.assert_close(once.double(), exact, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(found.double(), exact + bias.double(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.usefixtures("is_packed")
+@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
+def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
+    rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
+    rows[3], matrix[:, 2] = 0.0, 0.0
+    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
+    assert torch.equal(found[3], bias)
+    assert torch.equal(found[:, 2], bias[2].expand(5))
+    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
+    assert not without[3].any()
+    assert not without[:, 2].any()
+    assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()

@@ -1,7 +1,8 @@
 """However the recurrence is computed (packed, compiled, on two threads, in used memory), it is the plain cell's."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -173,3 +174,22 @@ def test_tanh_is_as_near_as_two_roundings(is_in_place: bool) -> None:
     # Where it is flat it is so exactly, and nothing has the wrong sign.
     assert (out[expected.abs() > 1 - 1e-9].abs() == 1).all()
     assert (out.double() * expected >= 0).all()
+
+
+@contextmanager
+def poisoned_memory() -> Iterator[None]:
+    """Let torch fill what it allocates without a content with NaN."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@EACH_PRECISION
+def test_nothing_is_read_before_it_is_written(precision: Precision) -> None:
+    layer, keep = build_layer(SIZES[0]), start_flags(STREAMS)
+    expected = run(layer, SIZES[0], keep, precision)
+    with poisoned_memory():
+        assert torch.empty(3).isnan().all()
+        assert_same_bits(run(layer, SIZES[0], keep, precision), expected)
