@@ -1,27 +1,20 @@
 """Fuzz the readers of foreign bytes: `make fuzz`, or python tests/fuzz/fuzz.py [TARGET...] --seconds N.
 
 Each target runs in a process of its own, with limits of memory and of time for an input. With atheris, which
-`make fuzz` installs, the inputs follow the branches of our code that they reach; without it they are changed blindly.
-Inputs that reach new branches are kept, so that the next run continues from them. What a target must not do is kept in
-the folder of findings, with its traceback.
+`make fuzz` installs, the inputs follow the branches of our code that they reach. Inputs that reach new branches are
+kept, so that the next run continues from them. What a target must not do is kept in the folder of findings.
 """
 
 import argparse
-import importlib.util
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
-
-import numpy as np
 
 HERE = Path(__file__).parent
 # Names are known without importing what is fuzzed, which atheris does itself.
@@ -41,7 +34,8 @@ def main() -> int:
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        _fuzz(given.targets[0], given)
+        with tempfile.TemporaryDirectory(prefix="elmo-zh-fuzz-") as folder:
+            _fuzz(given.targets[0], given, Path(folder))
     names = subprocess.run(
         [sys.executable, "-c", "import fuzz_targets; print(*fuzz_targets.TARGETS)"],
         env={"PYTHONPATH": _path()}, check=True, capture_output=True, text=True,
@@ -80,15 +74,7 @@ def _path() -> str:
     return ":".join(str(path) for path in (HERE, HERE.parent, HERE.parents[1]))
 
 
-def _fuzz(name: str, given: argparse.Namespace) -> NoReturn:
-    with tempfile.TemporaryDirectory(prefix="elmo-zh-fuzz-") as folder:
-        if importlib.util.find_spec("atheris"):
-            _fuzz_by_coverage(name, given, Path(folder))
-        _fuzz_blindly(name, given, Path(folder))
-    sys.exit(0)
-
-
-def _fuzz_by_coverage(name: str, given: argparse.Namespace, folder: Path) -> None:
+def _fuzz(name: str, given: argparse.Namespace, folder: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["elmo_zh"]):
@@ -102,7 +88,7 @@ def _fuzz_by_coverage(name: str, given: argparse.Namespace, folder: Path) -> Non
     def read(data: bytes) -> None:
         attempt(target, data, folder)
 
-    _limit_memory()
+    resource.setrlimit(resource.RLIMIT_AS, (2 * MOST_BYTES, 2 * MOST_BYTES))
     options = [
         f"-max_total_time={given.seconds}", f"-seed={given.seed}", f"-max_len={MOST_INPUT_BYTES}",
         f"-timeout={MOST_INPUT_SECONDS}", f"-rss_limit_mb={MOST_BYTES >> 20}",
@@ -111,35 +97,6 @@ def _fuzz_by_coverage(name: str, given: argparse.Namespace, folder: Path) -> Non
     # libFuzzer writes what reaches new branches into the first folder.
     atheris.Setup([sys.argv[0], *options, str(kept), str(seeds)], read)
     atheris.Fuzz()
-
-
-def _fuzz_blindly(name: str, given: argparse.Namespace, folder: Path) -> None:
-    from fuzz_targets import TARGETS, attempt, mutated
-
-    target, random, findings = TARGETS[name], np.random.default_rng(given.seed), given.findings
-    seeds, problems, count = target.seeds(), 0, 0
-    _limit_memory()
-    until = time.monotonic() + given.seconds
-    while time.monotonic() < until:
-        data = mutated(seeds[count % len(seeds)], random) if count >= len(seeds) else seeds[count]
-        (findings / f"{name}-now").write_bytes(data)
-        count += 1
-        signal.alarm(MOST_INPUT_SECONDS)
-        try:
-            attempt(target, data, folder)
-        except Exception:
-            problems += 1
-            (findings / f"{name}-{problems}").write_bytes(data)
-            (findings / f"{name}-{problems}.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        signal.alarm(0)
-    (findings / f"{name}-now").unlink(missing_ok=True)
-    print(f"Done {count} runs, {problems} findings, blindly")
-    if problems:
-        sys.exit(1)
-
-
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (2 * MOST_BYTES, 2 * MOST_BYTES))
 
 
 if __name__ == "__main__":

@@ -18,15 +18,15 @@ from elmo_zh.run.reporter import SilentReporter
 _SECONDS = 2.0
 
 
-def published_folder(folder: Path, *, has_characters: bool, pattern: str = "*") -> Folder:
-    """Options, weights and vocabulary, as bilm-tf and AllenNLP write them; files that match the pattern are fuzzed."""
+def published_folder(folder: Path, *, has_characters: bool) -> Folder:
+    """Options, weights and vocabulary, as bilm-tf and AllenNLP write them."""
     model = write_published(folder / "model", "character" if has_characters else "token")
-    return Folder(model, sorted(model.glob(pattern)), _converter(model, folder / "converted"))
+    return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
 
 
-def manylangs_folder(folder: Path, *, has_words: bool) -> Folder:
+def manylangs_folder(folder: Path) -> Folder:
     """A model of ELMoForManyLangs: settings, dictionaries, and state dictionaries of torch, in which pickles can be."""
-    model = write_manylangs(folder / "model", has_words=has_words)
+    model = write_manylangs(folder / "model", has_words=True)
     return Folder(model, sorted(model.iterdir()), _converter(model, folder / "converted"))
 
 

@@ -33,9 +33,7 @@ from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.embed.reduction import load_mix_weights
 from elmo_zh.explore.colourings import PointLabels
-from elmo_zh.tasks.probe import read_senses
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
@@ -227,16 +225,6 @@ def _conll() -> list[bytes]:
     ] + ["\n".join(rows).encode(), "# 好 O\n\u3000 O\n我_PN 在_P 家_NN\n".encode()]
 
 
-def _pairs() -> list[bytes]:
-    records = [{"text1": line, "text2": line[::-1], "label": n % 2} for n, line in enumerate(paragraphs())]
-    return [
-        "\n".join(json.dumps(record, ensure_ascii=False) for record in records).encode(),
-        "\n".join(
-            f"{n}||{record['text1']}||{record['text2']}||{n % 2}" for n, record in enumerate([*records] * 2)
-        ).encode(),
-    ]
-
-
 def _spans() -> list[bytes]:
     record = {"text": "我在北京", "spans": [[2, 4, "LOC"]], "entities": [{"start": 2, "end": 4, "label": "LOC"}]}
     lists = {"tokens": ["北", "京"], "ner_tags": ["B-LOC", "I-LOC"]}
@@ -245,12 +233,6 @@ def _spans() -> list[bytes]:
         json.dumps([record, record], indent=1).encode(),
         json.dumps(lists, ensure_ascii=False).encode(),
     ]
-
-
-def _marked_words() -> list[bytes]:
-    tokens = {"context": ["我", "<target>", "好"], "target_word": "很", "target_position": 1, "sense": ["非常"]}
-    table = ["file\tline\tstart\tend\tword\tsense", "x.tsv\t0\t0\t4\tfile\t文件", "x.tsv\t1\t0\t1\tx\t字母"]
-    return ["\n".join(table).encode(), json.dumps(tokens, ensure_ascii=False).encode()]
 
 
 def _load_dictionary(path: Path) -> None:
@@ -285,20 +267,11 @@ def _of_folder(make: Callable[[Path], Folder]) -> Target:
 
 TARGETS: dict[str, Target] = {
     **{name: Target(seeds, functools.partial(_read_corpus, suffix)) for name, (suffix, seeds) in CORPUS.items()},
-    "labelled-csv": Target(
-        lambda: _csv(","), _read_file("x.csv", lambda path: read_labelled(path, Reading(kind="classify")))
-    ),
-    "labelled-pairs": Target(_pairs, _read_file("x.jsonl", lambda path: read_labelled(path, Reading(kind="pairs")))),
     "labelled-conll": Target(_conll, _read_file("x.txt", lambda path: read_labelled(path, Reading(kind="tag")))),
     "labelled-spans": Target(_spans, _read_file("x.jsonl", lambda path: read_labelled(path, Reading(kind="tag")))),
-    "marked-words": Target(_marked_words, _read_file("x.tsv", lambda path: read_senses(path, None))),
     "point-labels": Target(
         lambda: ["line\tword\tsense\n0\t苹果\t水果\n1\t好\t\n".encode(), "file\tkind\na.txt\t新闻\n".encode()],
         _read_file("x.tsv", lambda path: PointLabels.load(path, ["a.txt", "b/a.txt", "c.txt"], skips_others=True)),
-    ),
-    "mix-weights": Target(
-        lambda: [b'{"scalar_parameters": [0.5, -1, 2e3], "gamma": 1.5}'],
-        _read_file("x.json", lambda path: load_mix_weights(path, 3)),
     ),
     "settings": Target(
         lambda: [b'[text]\nsegmenter = "jieba"\n[train]\nbatch_size = 3\n[model]\ncharacter_filters = [[1, 2]]\n'],
@@ -326,11 +299,8 @@ TARGETS: dict[str, Target] = {
     "task": _of_folder(task_folder),
     "published": _of_folder(functools.partial(published_folder, has_characters=False)),
     "published-of-characters": _of_folder(functools.partial(published_folder, has_characters=True)),
-    "options": _of_folder(functools.partial(published_folder, has_characters=True, pattern="options.json")),
-    "weights": _of_folder(functools.partial(published_folder, has_characters=True, pattern="*.hdf5")),
     "published-zip": _of_folder(archive_folder),
-    "manylangs": _of_folder(functools.partial(manylangs_folder, has_words=True)),
-    "manylangs-of-characters": _of_folder(functools.partial(manylangs_folder, has_words=False)),
+    "manylangs": _of_folder(manylangs_folder),
 }
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import mmap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -130,16 +129,6 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, rows: int, kind
     assert [train[s].tolist() for s in range(4)] == [[2, rows - 1, rows - 1], [], [2, 2, 2], [rows - 1]]
 
 
-def test_arrays_are_mapped_and_not_read(tmp_path: Path) -> None:
-    build(tmp_path)
-    sentence = load(tmp_path).train[2]
-    assert not sentence.flags.writeable
-    base = sentence
-    while isinstance(base, np.ndarray):
-        base = base.base
-    assert isinstance(base, mmap.mmap)
-
-
 def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,13 +177,6 @@ def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes) -> N
     told = message_of(RunError, lambda: build_of(tmp_path, [path]))
     assert told.startswith(f"{folder / 'train-00000.documents'} does not match train-00000.txt. ")
     assert told.endswith(f" with: elmo-zh segment CORPUS --run {tmp_path} --force")
-
-
-def test_without_heldout_text(tmp_path: Path) -> None:
-    build_of(tmp_path, write_texts(tmp_path, "train", ["好\n"]))
-    store = load(tmp_path)
-    assert (len(store.heldout), store.heldout.num_tokens, store.heldout.num_predictions) == (0, 0, 0)
-    assert len(store.heldout.characters) == len(store.heldout.spelling_nats) == 0
 
 
 @pytest.mark.parametrize("name", [f"{k}-00001.{s}" for k, ss in ARRAYS.items() for s in ss])

@@ -116,21 +116,3 @@ def test_a_code_span_shows_the_text_as_it_is(text: str) -> None:
 
 
 ONE_SOURCE = SegmentedCorpus(counts=SegmentCounts(), tallies=[Tally()], lines=LineCounts(), passed_over=PassedOver())
-
-
-@settings(deadline=None, max_examples=71)
-@given(st.text(st.sampled_from("`|\\<a山 ")))
-def test_a_cell_stays_one(name: str) -> None:
-    tokens = list(inline(corpus_report(ONE_SOURCE, [name])))
-    rows = [token.type for token in tokens].count("tr_open")
-    assert rows == 2
-    spans = [token.content for token in tokens if token.type == "code_inline"]
-    assert not name or visible(name) in spans
-
-
-def test_many_sources_are_not_all_listed(tmp_path: Path) -> None:
-    done, names = segmented(tmp_path, *("山水。" for _ in range(211)))
-    report = corpus_report(done, names)
-    assert "| `199.txt` |" in report
-    assert "| `200.txt` |" not in report
-    assert "Files listed only in `stages/segment.json`: 11." in report

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import UnsuitableError
@@ -60,15 +59,6 @@ def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_co
         (["e"], None),
     ]
     assert sum(task.num_bytes for task in tasks) == 30 + 80 + 30 + 400 + 10
-
-
-def test_a_file_that_has_changed(tmp_path: Path) -> None:
-    folder = corpus_of(tmp_path / "c", a="今天")
-    (task,) = tasks_of(folder)
-    (folder / "a.txt").write_text("今天天气", encoding="utf-8")
-    told = message_of(CorpusError, lambda: extracted(task, tmp_path))
-    assert told.startswith(f"{folder / 'a.txt'} changed while it was being read. ")
-    assert not [path for path in (tmp_path / "parts").rglob("*") if path.is_file()]
 
 
 def test_errors_can_travel_between_processes(tmp_path: Path) -> None:

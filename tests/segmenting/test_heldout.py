@@ -133,24 +133,6 @@ def test_texts_with_near_copies_are_held_out_only_if_there_are_too_few_others(
     assert (len(chosen - near_copies), len(chosen & near_copies)) == expected
 
 
-@pytest.mark.parametrize(
-    ("count", "values", "expected"),
-    [
-        (1009, {"heldout_share": 0.0001, "heldout_min_sentences": 23}, 2 * 23),
-        (5_003, {"heldout_share": 0.0001, "heldout_min_sentences": 23}, 2 * 23),
-        (5_003, {"heldout_share": 0.5, "heldout_max_tokens": 131}, 2 * 131 // 7),
-    ],
-)
-@pytest.mark.parametrize("num_shards", [1, 13])
-def test_few_texts_are_kept_whatever_the_length(
-    count: int, values: dict[str, Any], expected: int, num_shards: int
-) -> None:
-    paragraphs = spread(count, tokens_each=7)
-    shards = [paragraphs[start::num_shards] for start in range(num_shards)]
-    texts, num_sentences = lowest_texts(shards, TextConfig(**values))
-    assert (len(texts), num_sentences) == (expected, count)
-
-
 def test_a_text_above_one_that_is_not_needed_is_not_kept_either() -> None:
     config = TextConfig(heldout_share=0.5, heldout_max_tokens=100)
     tokens = {**dict.fromkeys(range(19), 10), 19: 5, 23: 10, 29: 5}  # 195, 205 and 210 tokens up to the last three

@@ -80,14 +80,6 @@ def test_repeated_lines_are_those_of_a_dictionary(
         assert [found.in_shard(number) for number in range(len(texts))] == found_by_counting(texts, config)
 
 
-def test_white_space_at_the_ends_does_not_matter(tmp_path: Path) -> None:
-    config = TextConfig(duplicate_min_characters=2)
-    shards = write_shards(tmp_path, [["天地", "　天地 ", "天 地", "人"], ["天地", "人"]], config)
-    found = find_repeated(shards, config, Work(tmp_path / "parts", SilentReporter()))
-    assert found is not None
-    assert [found.in_shard(number) for number in (0, 1)] == [{1: DUPLICATE}, {0: DUPLICATE}]
-
-
 # Lines in shards on disk are what was written
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
@@ -16,7 +16,6 @@ from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.segmenting.segment_corpus import SegmentCounts, segment_corpus
-from elmo_zh.text.normalise import build_normaliser
 
 CHARACTERS = TextConfig(segmenter="character", num_workers=1)
 AS_IT_STANDS = TextConfig(
@@ -99,22 +98,6 @@ def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
     assert sorted("".join(everything)) == sorted("".join(paragraphs))
 
 
-def test_duplicates_fall_on_one_side_and_the_order_of_paragraphs_does_not_matter(tmp_path: Path) -> None:
-    paragraphs = [f"第{number}段。" for number in range(701)] * 2
-    outputs = []
-    for number in (1, 2):
-        random.Random(number).shuffle(paragraphs)
-        corpus = corpus_of(tmp_path / f"c{number}", "\n".join(paragraphs[:503]), "\n".join(paragraphs[503:]))
-        segment(corpus, tmp_path / f"out{number}", CHARACTERS)
-        output = tmp_path / f"out{number}"
-        outputs.append({"heldout": files_of(output)["heldout-00000.txt"], "train": training_text(output)})
-    heldout, train = (output.splitlines() for output in outputs[0].values())
-    assert set(heldout).isdisjoint(train)
-    assert len(set(heldout)) == len(heldout) / 2 == 70
-    assert outputs[1]["heldout"] == outputs[0]["heldout"]
-    assert sorted(outputs[1]["train"].splitlines()) == sorted(train)
-
-
 def test_shards_of_limited_bytes(tmp_path: Path) -> None:
     config = replace(AS_IT_STANDS, shard_bytes=10)
     corpus = corpus_of(tmp_path / "c", "".join(f"{n}\n" for n in range(13)), "a\nb\n")
@@ -170,22 +153,6 @@ def test_tokens_are_read_as_they_were_written(
     corpus = corpus_of(folder / "c", "".join(" ".join(sentence) + "\n" for sentence in sentences))
     segment(corpus, folder / "out", AS_IT_STANDS)
     assert list(iter_sentences([folder / "out" / "train-00000.txt"])) == sentences
-
-
-@settings(deadline=None, max_examples=53)
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=23), max_size=7))
-@example(["{|"])
-def test_the_characters_of_the_tokens_are_those_of_the_normalised_text(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("text")
-    config = TextConfig(
-        segmenter="character", remove_control=False, remove_markup=False, heldout_share=0.0, drop_duplicates=False
-    )
-    segment(corpus_of(folder / "c", "\n".join(["开头", *lines])), folder / "out", config)
-    tokens = [token for tokens in iter_sentences([folder / "out" / "train-00000.txt"]) for token in tokens]
-    normalised = "".join(map(build_normaliser(config), ["开头", *lines]))
-    assert "".join(tokens) == normalised.replace(" ", "")
 
 
 def test_lines_end_at_line_feeds_and_tokens_at_spaces_only(tmp_path: Path) -> None:

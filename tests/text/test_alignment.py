@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
 import numpy as np
 import pytest
-from corpus.readers.reading import TEST_DATA, needs_data
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
 from elmo_zh.text.normalise import Normaliser, build_normaliser, iter_form_edits
 from elmo_zh.text.preparation import TextPreparation
@@ -241,18 +238,3 @@ def test_tokens_come_from_their_places(segmenter: str, form: str, is_plain: bool
 
 
 # Real text
-
-
-@pytest.mark.interop
-@needs_data
-@pytest.mark.parametrize(
-    "path", sorted(Path(TEST_DATA or ".", "data", "raw").glob("*.txt.xz")), ids=lambda path: path.name
-)
-def test_real_text(path: Path) -> None:
-    for number, line in enumerate(iter_lines(path)):
-        normalise = normaliser(TextConfig())
-        if number % 997 == 0 or normalise(line) != line:
-            assert_spans_tell_where_text_comes_from(TextConfig(), line)
-            assert_spans_tell_where_text_comes_from(TextConfig(unicode_form="NFKC"), line)
-            for segmenter in SEGMENTERS.built_in:
-                assert_tokens_come_from_their_places(preparation(segmenter), line)

@@ -1,6 +1,5 @@
 """Traditional to simplified characters and back."""
 
-import importlib.metadata
 from functools import cache
 from unicodedata import is_normalized
 
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 from elmo_zh.config import TextConfig
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.script import describe_script, script_step
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.script import script_step
 
 SCRIPTS = ("simplified", "traditional")
 
@@ -85,11 +83,3 @@ def test_spans_cover_everything_where_lengths_change(raw: str) -> None:
         assert [raw[start:end] for start, end in spans.tolist()] == list(raw)
     else:
         assert {(start, end) for start, end in spans.tolist()} <= {(0, len(raw))}
-
-
-def test_the_version_is_part_of_what_decides_tokens() -> None:
-    version = importlib.metadata.version("opencc")
-    assert describe_script("none") == {}
-    assert describe_script("simplified") == {"opencc": version}
-    config = TextConfig(segmenter="character", script="traditional")
-    assert describe_segmenter(config) == {"name": "character", "version": "1", "opencc": version}

@@ -83,18 +83,9 @@ def test_pieces_are_cut_after_a_sentence_else_a_space_else_at_the_limit(text: st
     assert pieces(text, 5) == expected
 
 
-def test_signs_in_tokens_of_segmented_text_cut_nothing() -> None:
-    assert pieces("a 3!5 b", 5, segmented=True) == ["a ", "3!5 b"]
-
-
 @given(st.text("一。 !”a"), st.integers(1, 7))
 def test_nothing_is_lost_and_no_piece_is_too_long(text: str, longest: int) -> None:
     found = pieces(text, longest)
     assert "".join(found) == text
     assert all(len(each) <= longest for each in found)
     assert len(found) == 1 or all(found)
-
-
-def test_whole_sentences_stay_whole() -> None:
-    text = "今天天气很好。我们去公园。" * 3
-    assert [sentence for piece in pieces(text, 15) for sentence in split_sentences(piece)] == split_sentences(text)

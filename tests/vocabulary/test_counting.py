@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from messages import message_of
 
 from elmo_zh.config import VocabConfig
 from elmo_zh.corpus.text_files import iter_sentences
-from elmo_zh.errors import CorpusError
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary import counting
-from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, iter_run, write_run
+from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, write_run
 from elmo_zh.vocabulary.selection import select_vocabulary
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
@@ -107,23 +105,6 @@ def test_the_files_are_those_of_a_plain_counter(
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
 
 
-def numerals(first: int, last: int) -> str:
-    return "".join(f"好 {number} {number % 7}\n" for number in range(first, last))
-
-
-def test_memory_holds_no_more_different_words_than_it_is_meant_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "MAX_WORDS", 100)
-    monkeypatch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 1000)
-    counted = count_words(write_texts(tmp_path, [numerals(0, 1700)]), Work(tmp_path / "parts", SilentReporter()))
-    sizes = [len(list(iter_run(run))) for run in counted.runs]
-    assert len(sizes) > 7
-    assert max(sizes) < 200  # MAX_WORDS plus what one more block may add
-    assert counted.num_tokens == 3 * 1700
-    assert dict(counted.iter_words())["好".encode()] == 1700
-
-
 def test_runs_byte_by_byte(tmp_path: Path) -> None:
     write_run(tmp_path / "a", [(b"a\tb", 7), ("好".encode(), 12)])
     write_run(tmp_path / "b", [(b"a", 1), ("好".encode(), 5)])
@@ -131,10 +112,3 @@ def test_runs_byte_by_byte(tmp_path: Path) -> None:
     merged = list(iter_merged([tmp_path / "a", tmp_path / "b"]))
     assert merged == [(b"a", 1), (b"a\tb", 7), ("好".encode(), 17)]
     assert list(iter_merged([])) == []
-
-
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
-    path = tmp_path / "train-00000.txt"
-    path.write_bytes("好 天\n好 ".encode() + b"\xff\n")
-    told = message_of(CorpusError, lambda: count_words([path], Work(tmp_path / "parts", SilentReporter())))
-    assert told.startswith(f"{path}: line 2, byte 12 (0xff) is not UTF-8.")

@@ -56,14 +56,6 @@ def test_sentence_marks_have_one_character_of_their_own() -> None:
     assert characters(3).character_ids([1]).tolist() == [[258, 257, 259]]
 
 
-def test_spellings_come_in_the_order_of_the_ids() -> None:
-    lexicon = characters()
-    (row,) = lexicon.encode(["苹"])
-    found = lexicon.character_ids(iter([np.int64(4), row, 0, 4]))
-    assert found.shape == (4, SLOTS)
-    assert [spelling[1] for spelling in found.tolist()] == [0xE5, 0xE8, 256, 0xE5]
-
-
 def test_other_words_have_ids_above_the_vocabulary_in_the_order_in_which_they_come() -> None:
     lexicon = characters()
     assert lexicon.encode(["好", "梨", "天气", "<S>", "梨"]) == [3, 5, 4, 6, 5]
@@ -71,20 +63,6 @@ def test_other_words_have_ids_above_the_vocabulary_in_the_order_in_which_they_co
     assert lexicon.encode(["</S>", "<S>", "<UNK>", "梨"]) == [7, 6, 8, 5]
     assert lexicon.encode([]) == []
     assert lexicon.other_words == ["梨", "<S>", "</S>", "<UNK>"]
-
-
-def test_other_words_of_before_keep_their_ids() -> None:
-    lexicon = Lexicon(VOCABULARY, SLOTS, iter(["梨", "<UNK>"]))
-    assert lexicon.encode(["<UNK>", "桃", "梨", "好"]) == [6, 7, 5, 3]
-    assert lexicon.other_words == ["梨", "<UNK>", "桃"]
-    assert spelled(lexicon, "<UNK>")[1] == 0x3C
-
-
-def test_words_outside_the_vocabulary_are_predicted_as_unknown() -> None:
-    lexicon = characters()
-    ids = np.array([[0, *lexicon.encode(["好", "梨"])], [*lexicon.encode(["<S>", "天气"]), 1]])
-    assert ids.tolist() == [[0, 3, 5], [6, 4, 1]]
-    assert lexicon.targets(ids).tolist() == [[0, 3, 2], [2, 4, 1]]
 
 
 def test_in_token_mode_ids_are_rows_and_their_own_targets() -> None:

@@ -29,21 +29,6 @@ def test_counts_and_costs_worked_out_by_hand() -> None:
     assert model.nats("") == pytest.approx(-math.log(6 / 19))
 
 
-def test_without_unknown_words() -> None:
-    model = SpellingModel.build({})
-    assert model.counts == {END_OF_WORD: 0}
-    assert model.nats("花") == pytest.approx(-math.log(1 / 2 / 1_112_064) - math.log(1 / 2))
-
-
-def test_unicode_has_all_code_points_but_the_surrogates() -> None:
-    assert UNICODE_CHARACTERS == sum(not 0xD800 <= code <= 0xDFFF for code in range(0x110000)) == 1_112_064
-
-
-def test_a_word_spelled_like_the_end_is_not_the_end() -> None:
-    model = SpellingModel.build({"</W>": 1})
-    assert model.counts == {"<": 1, "/": 1, "W": 1, ">": 1, END_OF_WORD: 1}
-
-
 @settings(deadline=None, max_examples=101)
 @given(WORDS)
 def test_probabilities_sum_to_one(words: dict[str, int]) -> None:

@@ -90,14 +90,6 @@ def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: 
     assert loaded.encode(word for word, _ in entries) == list(range(3, 3 + len(entries)))
 
 
-@pytest.mark.parametrize("tokens", [["好", "<S>", "</S>", "<UNK>"], []])
-def test_files_without_the_specials_are_no_vocabulary(tmp_path: Path, tokens: list[str]) -> None:
-    path = tmp_path / "vocab.data"
-    path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-    told = message_of(RunError, lambda: load_vocabulary(path))
-    assert told.startswith(f"{path}: the first three lines are {tokens[:3]}; expected ['<S>', '</S>', '<UNK>']. ")
-
-
 @pytest.mark.parametrize(
     ("tokens", "problem"),
     [
@@ -173,16 +165,6 @@ def test_refused_words_become_unknown_and_are_counted(tmp_path: Path, refuse: st
     assert set(built.vocabulary.tokens) == {*SPECIALS, *PRIVATE, *FREE} - set(refused)
     assert built.num_refused == len(refused)
     assert built.counts[UNKNOWN_ID] == 3 * len(refused)
-
-
-def test_words_that_are_given_are_not_refused(tmp_path: Path) -> None:
-    built = build(segmented(tmp_path, ["1234567 7654321 好"] * 2), ["1234567"])
-    assert set(built.vocabulary.tokens) == {*SPECIALS, "1234567", "好"}
-    assert (built.num_refused, built.num_left_out) == (1, 0)
-
-
-def test_rare_words_are_not_counted_as_refused(tmp_path: Path) -> None:
-    assert build(segmented(tmp_path, ["1234567 好 好"]), min_count=2).num_refused == 0
 
 
 # Unknown words, in bounded memory

@@ -19,7 +19,6 @@ from elmo_zh.run.reporter import Progress, SilentReporter
 from elmo_zh.vocabulary.counting import count_words
 from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec import negative_sampling
 from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors, save_word_vectors
 
@@ -140,14 +139,6 @@ def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, alg
     np.testing.assert_array_equal(*found)
 
 
-def test_torch_reads_the_text_in_chunks_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negative_sampling, "_CHUNK_IDS", 101)
-    built, found = train(tmp_path, implementation="torch", epochs=211)
-    vector = dict(zip(built.vocabulary.tokens[3:], found.vectors, strict=True))
-    assert cosine(vector["苹果"], vector["梨\u3000子"]) > 0.8 > 0.4 > cosine(vector["苹果"], vector["汽车"])
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["train-00000.txt"]
-
-
 @with_each_implementation
 def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path, implementation: str) -> None:
     files, built = segmented(tmp_path)
@@ -177,12 +168,6 @@ def test_saved_vectors_come_back_exactly(tmp_path: Path, dimension: int) -> None
     loaded = load_word_vectors(tmp_path / "word2vec.txt", vocabulary, dimension)
     assert loaded.rows.tolist() == [3, 5, 6]
     np.testing.assert_array_equal(loaded.vectors, values)
-
-
-def test_the_file_line_by_line(tmp_path: Path) -> None:
-    vectors = WordVectors(rows=np.array([3, 6]), vectors=np.array([[0.5, -2.0], [0.1, 3e-8]], np.float32))
-    save_word_vectors(tmp_path / "word2vec.txt", VOCABULARY, vectors)
-    assert (tmp_path / "word2vec.txt").read_text(encoding="utf-8") == "2 2\n好 0.5 -2.0\n全\u3000角 0.1 3e-08\n"
 
 
 @pytest.mark.parametrize("line", ["好 1 2", "好 1 2 3 4", "坏 1 2 3", "好 1 nan 3", "好 1 x 3", ""])

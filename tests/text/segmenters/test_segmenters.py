@@ -95,13 +95,6 @@ def test_the_tokens_of_rjieba_are_those_of_jieba(text: str, jieba_hmm: bool) -> 
     assert ours == theirs
 
 
-def test_the_one_known_place_where_rjieba_differs() -> None:
-    """docs/segmenters.md: the last digits of the hidden Markov model's numbers decide."""
-    sentence = "邮差常在此歇脚"
-    assert preparation("jieba", True, True).tokens(sentence) == ["邮差", "常", "在", "此", "歇脚"]
-    assert preparation("rjieba", True, True).tokens(sentence) == ["邮差", "常在", "此", "歇脚"]
-
-
 USER_WORDS = "天气很好 3\n很好国 70000 n\n国的天\nB1-a 500\n好B n\n天气 1\n𠮷国 9\n的-的\n"
 
 
@@ -119,40 +112,6 @@ def test_a_user_dictionary_does_the_same_to_both(text: str) -> None:
     # 好好 and 好, or 好 and 好好: the two are equally probable, and the last bit of a sum decides.
     assume(not re.search(r"(.)\1\1", text))
     assert segment_with_user_words("rjieba")(text) == segment_with_user_words("jieba")(text)
-
-
-@pytest.mark.parametrize(
-    ("segmenter", "sentence", "tokens"),
-    [
-        ("jieba", "今天天气很好", ["今天天气", "很", "好"]),
-        ("jieba", "我爱吃苹果 和 iPhone 15", ["我", "爱", "吃", "苹果", "和", "iPhone", "15"]),
-        ("jieba", "", []),
-        ("rjieba", "今天天气很好", ["今天天气", "很", "好"]),
-        ("rjieba", "F-16 在 2.5%", ["F", "-", "16", "在", "2.5%"]),
-        ("rjieba", "", []),
-        ("whitespace", "今天 天气  很 好 ", ["今天", "天气", "很", "好"]),
-        ("whitespace", "全角\u3000空格 <S> <UNK>", ["全角\u3000空格", "<S>", "<UNK>"]),
-        ("character", "好 ab🍎", ["好", "a", "b", "🍎"]),
-    ],
-)
-def test_tokens_of_normalised_sentences(segmenter: str, sentence: str, tokens: list[str]) -> None:
-    assert preparation(segmenter, True, True).segment(sentence) == tokens
-
-
-def test_preparation_of_a_line() -> None:
-    prepared = preparation("character", True, True)
-    assert prepared.sentences("“好！”　Ａ？ ") == [["“", "好", "！", "”"], ["A", "？"]]
-    assert prepared.tokens("好！Ａ？") == ["好", "！", "A", "？"]
-    assert prepared.sentences("\u200b \u3000") == []
-    whole = TextPreparation.build(TextConfig(segmenter="character", split_sentences=False))
-    assert whole.sentences("好！Ａ？") == [["好", "！", "A", "？"]]
-
-
-@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
-def test_hmm_finds_words_outside_the_dictionary(segmenter: str) -> None:
-    sentence = "他来到了网易杭研大厦"  # jieba's own example
-    assert "杭研" in preparation(segmenter, True, True).segment(sentence)
-    assert "杭研" not in preparation(segmenter, False, True).segment(sentence)
 
 
 @pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
@@ -224,24 +183,6 @@ def test_a_long_run_is_segmented_in_pieces_from_token_to_token(monkeypatch: pyte
     assert limit_runs(pairs)("abc，defghijkl，mn") == ["ab", "c", "，", "de", "fg", "hi", "jk", "l", "，", "mn"]
 
 
-def test_only_long_runs_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limit(monkeypatch, 5, 2)
-    seen: list[str] = []
-
-    def segment(text: str) -> list[str]:
-        seen.append(text)
-        return pairs(text)
-
-    assert limit_runs(segment)("好-1.%，abcde！天气") == pairs("好-1.%，abcde！天气")
-    assert limit_runs(segment)("好，𠮷\u3000天气很好啊呀！天") == ["好", "，", "𠮷", "天气", "很好", "啊呀", "！天"]
-    assert seen == ["好-1.%，abcde！天气", "好，𠮷\u3000", "天气很好啊", "很好啊呀", "！天"]
-
-
-def test_a_token_longer_than_the_limit_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limit(monkeypatch, 5, 2)
-    assert preparation("jieba", True, True).segment("a" * 13) == ["aaaaa", "aaaaa", "aaa"]
-
-
 @pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
 def test_pieces_of_a_long_run_have_the_words_of_the_whole(segmenter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = "今天天气很好我们一起去公园散步看见许多孩子正在湖边放风筝" * 20
@@ -259,26 +200,6 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(our_jieba, "_in_use", WeakValueDictionary())
     return folder
-
-
-def test_segmenters_in_use_share_the_dictionary_of_jieba(temporary_folder: Path) -> None:
-    path = temporary_folder / "words.txt"
-    path.write_text("天气很 1000000\n", encoding="utf-8")
-    first = build_segmenter(TextConfig())
-    before = first("今天天气很好")
-    [shared] = our_jieba._in_use.values()
-    second, own = build_segmenter(TextConfig(jieba_hmm=False)), build_segmenter(TextConfig(), path)
-    assert [*our_jieba._in_use.values()] == [shared]
-    assert "天气很" in own("今天天气很好")
-    assert first("今天天气很好") == second("今天天气很好") == before
-    del first, second, own, shared
-    gc.collect()
-    assert not our_jieba._in_use
-
-
-def test_no_cache_is_written(temporary_folder: Path) -> None:
-    assert build_segmenter(TextConfig())("今天天气很好") == ["今天天气", "很", "好"]
-    assert list(temporary_folder.iterdir()) == []
 
 
 def test_no_cache_is_read(temporary_folder: Path) -> None:
