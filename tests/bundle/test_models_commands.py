@@ -1,12 +1,11 @@
 """`elmo-zh info` of a model, and `convert`: what a model is, and paths that lead to none."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, changed_json, elmo_zh, succeed
+from contract.command_line import CELL, LAYERS, PROJECTION, SampleRun, elmo_zh, succeed
 from drawn_bundles import CHARACTERS, TOKENS, write_model
 
 KEYS = [
@@ -121,13 +120,3 @@ def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:
     told = elmo_zh("convert", sample_run.path, "--output", "new").only_error()
     assert told.endswith(f"Its model is {sample_run.model}")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_info_with_figures_that_are_none(sample_run: SampleRun, tmp_path: Path) -> None:
-    model = Path(shutil.copytree(sample_run.model, tmp_path / "model"))
-    with changed_json(model / "bundle.json") as info:
-        info["training"] = {"tokens": "many", "epochs": None, "heldout": {"perplexity": 1}}
-    assert lines_of(model)["training"] == "tokens many, epochs none, heldout (perplexity 1)"
-    with changed_json(model / "bundle.json") as info:
-        info["training"] = [1]
-    assert elmo_zh("info", model).only_error().startswith(f"{model / 'bundle.json'} is damaged (")

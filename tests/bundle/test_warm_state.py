@@ -1,6 +1,6 @@
 """The warm state against the NumPy oracle, and files of one that do not fit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,18 +99,6 @@ def test_the_mean_is_that_of_streams_that_carry_their_state(
     text = iter(SENTENCES)
     streams = [[next(text) for _ in range(length)] for length in lengths]
     model.assert_warm(*model.mean_state(streams, uncounted))
-
-
-def test_no_more_text_is_read_than_is_needed(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight words in four sentences; the third is empty."""
-    monkeypatch.setattr(warm_state, "_MOST_TOKENS", 8)
-
-    def sentences() -> Iterator[NDArray[Any]]:
-        yield from model.ids()[:4]
-        pytest.fail("read on")
-
-    assert model.warm_up(sentences()) == 4
-    model.assert_warm(*model.mean_state([[words] for words in SENTENCES[:4]], 0))
 
 
 def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Files that are damaged or mean harm: one line that says so, exit status 1, no memory taken, nothing left behind."""
 
 import gzip
-import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -132,16 +131,6 @@ def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create
 def test_numbers_that_are_not_finite(source: Path, out: Path, number: float) -> None:
     path = change_weights(source, f"{CELL}/B", data=np.where(np.arange(52) == 37, number, FLOATS))
     assert refused(source, out).startswith(f"{path}: {CELL}/B contains infinite or NaN values.")
-
-
-def test_token_embeddings_in_a_file_of_their_own_are_checked_as_well(token_source: Path, out: Path) -> None:
-    path = token_source / "vocab_embedding.hdf5"
-    for content in (np.zeros((V + 1, P), "f4"), np.zeros((V, P), "i4"), np.full((V, P), np.nan, "f4")):
-        with h5py.File(path, "w") as file:
-            file["embedding"] = content
-        assert re.match(rf"{path}: (dataset )?embedding ", refused(token_source, out))
-    path.write_bytes(b"no HDF5")
-    assert refused(token_source, out).startswith(f"{path} cannot be read as HDF5")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99])

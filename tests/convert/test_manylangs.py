@@ -305,17 +305,6 @@ def test_a_bundle_of_it_can_be_warmed_checked_and_read(model: Model, tmp_path: P
         np.testing.assert_allclose(file["0"][()], model.reference.layers(["今天", "吃", "桃"]), rtol=0, atol=1e-5)
 
 
-def test_without_the_numbers_of_its_characters_it_is_no_model(model: Model, tmp_path: Path, out: Path) -> None:
-    """Such as the bundle's options and weights alone: spelled in bytes, its words would be others."""
-    bundle = Path(shutil.copytree(model.bundle, tmp_path / "bundle"))
-    (bundle / "alphabet.json").unlink()
-    with changed_json(bundle / "bundle.json") as info:
-        del info["digests"]["alphabet.json"]
-    assert "alphabet.json" in elmo_zh("info", bundle).only_error()
-    (bundle / "bundle.json").unlink()
-    assert refused(bundle, out).startswith(str(bundle))
-
-
 def test_as_a_module(model: Model, has_words: bool) -> None:
     if has_words:
         with pytest.raises(ValueError, match="needs words as well as their characters; use ElmoEmbedder"):

@@ -354,25 +354,6 @@ def test_rows_without_their_words_are_refused(
 # The output
 
 
-def test_force_replaces_nothing_but_a_bundle_and_only_by_a_sound_one(tmp_path: Path, out: Path) -> None:
-    source, other = TOKENS().write(tmp_path / "source"), CHARACTERS()
-    out.mkdir(parents=True)
-    (out / "letter.txt").write_text("dear\n", encoding="utf-8")
-    assert elmo_zh("convert", source, "--output", out, "--force").only_error().startswith(f"{out} already exists.")
-    assert contents_alone(out) == {"letter.txt": b"dear\n"}
-    (out / "letter.txt").unlink()
-    convert(source, out)  # an empty folder is in nobody's way
-    before = contents_alone(out.parent)
-    model = shutil.copytree(out, tmp_path / "model")
-    assert elmo_zh("convert", model, "--output", out).only_error().startswith(f"{out} already exists.")
-    # Refused late, when everything has been read.
-    told = elmo_zh("convert", model, "--output", out, "--force", "--layout", "simple_elmo").only_error()
-    assert "token-mode models" in told
-    assert contents_alone(out.parent) == before
-    convert(other.write(tmp_path / "other"), out, "--force")
-    assert_same_vectors(out, other)
-
-
 # How the text was segmented
 
 
@@ -439,16 +420,6 @@ def test_a_bundle_again_with_a_warm_state(warm: Warm) -> None:
     # Everything else of the bundle stays.
     before, after = info_of(warm.bundle)["digests"], info_of(warm.warmed)["digests"]
     assert after == before | {name: after[name] for name in ("warm_state.hdf5", "golden.hdf5")}
-
-
-def test_a_warm_state_at_once_and_over_an_older_bundle(warm: Warm, tmp_path: Path, out: Path) -> None:
-    """While converting the model itself, and in place of a bundle without one."""
-    arguments = ("--warm-on", warm.text, "--segmented")
-    convert(warm.bundle.with_name("source"), out, *arguments)
-    bundle = Path(shutil.copytree(warm.bundle, tmp_path / "bundle"))
-    convert(warm.bundle, bundle, "--force", *arguments)
-    for folder in (out, bundle):
-        assert (folder / "warm_state.hdf5").read_bytes() == (warm.warmed / "warm_state.hdf5").read_bytes()
 
 
 def test_a_text_or_a_layout_that_cannot_give_or_hold_a_warm_state(warm: Warm, tmp_path: Path, out: Path) -> None:

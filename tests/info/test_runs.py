@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
-from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
+from planning.corpora import FAST, write_corpus
 
 from elmo_zh.info.runs import list_lines, list_runs
 from elmo_zh.run.layout import RunDir
@@ -24,13 +24,6 @@ def test_a_run_that_is_only_segmented() -> None:
     ]
     assert all(line.removeprefix("  ") in sentences for line in lines[start + 1 : start + 6])
     assert lines[-1].startswith("The run has not been trained yet. Continue with: ")
-
-
-def test_a_run_that_is_only_planned() -> None:
-    assert elmo_zh("plan", write_corpus(), "--run", "run", *PLAN_FAST, *WIDTH).status == 0
-    found = elmo_zh("info", "run", "--check", "--json").result()
-    assert (found["kind"], found["stages"], found["text"]) == ("run", {}, {})
-    assert "No stage has finished yet." in elmo_zh("info", "run").stdout.splitlines()
 
 
 def test_a_finished_run(run: Path) -> None:
@@ -52,13 +45,6 @@ def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run
     with changed_json(run / "stages" / "train.json") as record:
         del record["counts"]["findings"]
     assert "Verdict:" not in elmo_zh("info", run).stdout.splitlines()
-
-
-def test_a_run_of_an_earlier_version_has_no_mark(run: Path) -> None:
-    shown = elmo_zh("info", run, "--json").result()["stages"]
-    (run / "elmo-zh.json").unlink()
-    assert kind_of(run) == "run"
-    assert elmo_zh("info", run, "--json").result()["stages"] == shown
 
 
 @pytest.mark.parametrize("name", ["stages/train.json", "config.toml", "elmo-zh.json", "vocab.data", ".lock"])

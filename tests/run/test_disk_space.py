@@ -40,13 +40,6 @@ def test_what_did_not_fit(tmp_path: Path, writing: Callable[..., object]) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_another_error_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="as the system says it") as caught, atomic_path(tmp_path / "a") as unfinished:
-        fill(unfinished, 3, errno.EIO)
-    assert caught.value.errno == errno.EIO
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     "error", [OSError(errno.EFBIG, "said"), RuntimeError(f"safetensors: (os error {errno.EFBIG})")]
 )

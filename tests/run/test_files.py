@@ -82,23 +82,6 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert (folder / "both").read_text(encoding="utf-8") == "3"
 
 
-def test_a_last_step_that_fails_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "ids"
-    fill_folder(folder, old="1")
-
-    def fail(*_: object) -> None:
-        raise PermissionError
-
-    def write_all() -> None:
-        with atomic_path(folder) as unfinished:
-            fill_folder(unfinished, new="2")
-            monkeypatch.setattr(Path, "replace", fail)
-
-    with pytest.raises(PermissionError):
-        write_all()
-    assert names(tmp_path) == ["ids", "ids/old"]
-
-
 @pytest.mark.parametrize("as_folder", [False, True])
 def test_what_a_killed_process_left_is_replaced(tmp_path: Path, as_folder: bool) -> None:
     path = tmp_path / "vocab.data"

@@ -228,16 +228,6 @@ def test_parts_come_in_order_whatever_the_workers_do(tmp_path: Path, num_ahead: 
     assert sorted(engine.done) == numbers
 
 
-def test_what_workers_computed_ahead_is_used(tmp_path: Path) -> None:
-    step = Step(name="squares", compute=square)
-    parts = Work(tmp_path, SilentReporter(), Backwards(7)).run(step, range(12))
-    assert [part.value() for part in islice(parts, 3)] == [0, 1, 2]
-    log: list[int] = []
-    step = Step(name="squares", compute=recorded(log))
-    assert [part.value() for part in Work(tmp_path, SilentReporter()).run(step, range(12))] == list(range(12))
-    assert log == list(range(7, 12))
-
-
 def test_parts_are_read_as_they_are_needed(tmp_path: Path) -> None:
     numbers = iter(range(100))
     next(Work(tmp_path, SilentReporter()).run(Step(name="squares", compute=square), numbers))

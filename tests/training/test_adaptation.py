@@ -12,12 +12,11 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.bundle.settings import (
     model_settings,
     require_same_text,
-    take_bundle_settings,
     take_model_settings,
     take_text_settings,
 )
 from elmo_zh.bundle.write import write_bundle
-from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig
+from elmo_zh.config import ModelConfig, TextConfig
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.reader.shape import CharacterShape
@@ -159,16 +158,6 @@ def test_the_settings_of_a_bundle_build_its_shape(mode: str, bundle: Bundle) -> 
     assert take_model_settings(MODES[mode], bundle, (), SilentReporter()) == MODES[mode]
 
 
-def test_filters_are_typed_so_that_a_shell_takes_them(tmp_path: Path) -> None:
-    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3))
-    config, named = replace(CHARACTER, character_filters=((1, 5),)), ("model.character_filters",)
-    message = message_of(RunError, lambda: take_model_settings(config, bundle, named, SilentReporter()))
-    listener = Heard()
-    assert take_model_settings(config, bundle, (), listener) == CHARACTER
-    assert len(listener.notes) == 1
-    assert message.endswith(" --set 'model.character_filters=[[1, 2], [2, 11]]'")
-
-
 def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3))
     shape = CharacterShape(
@@ -178,16 +167,6 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
     weights = replace(bundle.weights, shape=replace(bundle.shape, characters=shape))
     message = message_of(BundleError, lambda: model_settings(replace(bundle, weights=weights, alphabet=BYTES)))
     assert message.startswith(f"{tmp_path / 'bundle'} is an ELMoForManyLangs model, ")
-
-
-def test_no_words_can_be_kept_of_a_model_without_any(tmp_path: Path) -> None:
-    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
-    config = Config(vocab=VocabConfig(init=str(bundle.path)))
-    message = message_of(
-        BundleError, lambda: take_bundle_settings(config, bundle.path, {}, (), SilentReporter(), with_words=True)
-    )
-    assert message.startswith(f"{bundle.path} has no vocabulary, so there are no words to keep.")
-    assert message.endswith(f"--set train.init={bundle.path}")
 
 
 # Text

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from contract.command_line import (
     CELL,
-    PROJECTION,
     ROOT,
     STEP_TOKENS,
     Answer,
@@ -21,9 +20,7 @@ from contract.command_line import (
     record_of,
     require_same_checkpoint,
     settings,
-    succeed,
 )
-from safetensors.torch import load_file
 from training.ranks import KilledError, changed_loss, kill
 
 from elmo_zh import Word2Vec
@@ -125,22 +122,6 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
-
-
-def test_a_vocabulary_that_nobody_asked_to_be_so_small_gets_room_for_the_text(
-    segmented_run: Path, base: Path, tmp_path: Path
-) -> None:
-    """As with the starter, whose rows are as many as the default of vocab.size."""
-    (tmp_path / "small.toml").write_text("[vocab]\nsize = 11\n", encoding="utf-8")
-    command = ("vocab", "--run", segmented_run, "--init", base, "--json")
-    answer = elmo_zh(*command, "--config", tmp_path / "small.toml")
-    num_old = len(words_of(base)) + 3
-    assert answer.result()["rows"] == num_old + 11
-    assert set(words_of(base)) < set(words_of(segmented_run))
-    assert f"vocab.size is now {num_old + 11}" in answer.stderr
-    assert "Warning" not in answer.stderr
-    assert elmo_zh(*command).result()["skipped"] is True
-    assert elmo_zh(*command, "--config", tmp_path / "small.toml").result()["skipped"] is True
 
 
 def test_vocab_of_a_file_has_its_words_and_no_others(segmented_run: Path, tmp_path: Path) -> None:
@@ -283,25 +264,3 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
 
 
 # All at once
-
-
-def test_the_pipeline_from_the_latest_model(sample_run: SampleRun, base: Path, weather: Path, tmp_path: Path) -> None:
-    """The link that names the model leads elsewhere afterwards."""
-    corpus = weather.parent / "weather.txt"
-    latest = tmp_path / "runs" / "latest"
-    latest.parent.mkdir()
-    first = tmp_path / "runs" / "first"
-    first.mkdir()
-    base.rename(first / "model")
-    latest.symlink_to(first)
-    run = tmp_path / "runs" / "law"
-    answer = succeed("pipeline", corpus, "--run", run, "--init", latest / "model", *settings(*TRAINING))
-    assert latest.resolve() == run
-    assert "Started from" in answer.stderr
-    assert not (run / "word2vec.txt").exists()
-    assert load_file(run / "start" / "model.safetensors")["bilm.token_table.weight"].shape[1] == PROJECTION
-    # As `make train SET=` types it, each time.
-    for inits in ([], settings("vocab.init=runs/latest/model", "train.init=runs/latest/model")):
-        assert elmo_zh("pipeline", corpus, "--run", run, *inits).stderr.count("nothing has changed, skipped.") == 5
-    shutil.rmtree(first)
-    assert elmo_zh("pipeline", corpus, "--run", run).stderr.count("nothing has changed, skipped.") == 5

@@ -42,10 +42,3 @@ def test_raw_text_is_split_and_segmented_as_in_training(sample_run: SampleRun, t
     assert of_raw["num_predictions"] == sum(len(tokens) + 1 for tokens in sentences)
     of_segmented = figures(segmented, "--segmented", "--model", sample_run.model)
     assert of_raw == pytest.approx(of_segmented, rel=1e-6)
-
-
-def test_a_file_without_a_sentence(sample_run: SampleRun, tmp_path: Path) -> None:
-    path = tmp_path / "empty.txt"
-    path.write_text("\n\n  \n", encoding="utf-8")
-    told = elmo_zh("evaluate", path, "--segmented", "--model", sample_run.model, "--json").only_error()
-    assert told == f"{path}: there is no sentence to score. Give a file with text."

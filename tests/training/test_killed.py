@@ -155,23 +155,3 @@ def test_killed_again_and_again(
     assert num_killed > NUM_KILLS / 2
     finish(run, *recipe)
     assert_same(run, untouched)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "lines_too"),
-    [
-        (("train.checkpoint_every_tokens=1", "train.keep_checkpoints=1"), True),
-        ((f"train.evaluate_every_tokens={5 * STEP_TOKENS}", "train.evaluate_sample_tokens=131"), False),
-        (("train.log_every_steps=7",), False),
-    ],
-)
-def test_extra_saves_and_evaluations_change_nothing(
-    untrained_run: Path, untouched: Path, recipe: tuple[str, ...], changes: tuple[str, ...], lines_too: bool
-) -> None:
-    # More evaluations may find another best checkpoint, so the weights of the last one are compared.
-    run, last = untrained_run, ("--checkpoint", "last")
-    assert elmo_zh("train", "--run", run, *settings(*recipe, *changes)).status == 0
-    for each in (run, untouched):
-        assert elmo_zh("export", "--run", each, *last, "--force", "--output", each / "model").status == 0
-    assert_same(run, untouched, lines_too=lines_too)

@@ -49,16 +49,6 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         assert figures.perplexity < 1.55
 
 
-def test_on_a_processor_deterministic_changes_nothing(tmp_path: Path) -> None:
-    device, results = torch.device("cpu"), []
-    for deterministic in (True, False):
-        config = replace(SHORT, deterministic=deterministic)
-        results.append(train_some_steps(tmp_path / str(deterministic), device, config))
-        assert not torch.are_deterministic_algorithms_enabled()
-    assert results[0][0] == results[1][0]
-    assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
-
-
 def test_a_dropout_left_open_is_chosen_by_the_epochs(tmp_path: Path) -> None:
     """SHORT reads its text many times, so that the most dropout is chosen; within one epoch none is."""
     chosen, most, none = (

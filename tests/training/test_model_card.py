@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from contract.command_line import SampleRun, elmo_zh, record_of, succeed
+from contract.command_line import SampleRun, record_of, succeed
 
 HEADER = "---\nlanguage: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
 
@@ -30,13 +30,3 @@ def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
     card = (run / "model" / "model_card.md").read_text(encoding="utf-8")
     header = f"{HEADER}license: cc0-1.0\n---\n"
     assert card.startswith(f"{header}\n# Model card: copy\n\nRecipes of my grandmother.\n\n## Model\n")
-
-
-def test_text_in_another_encoding_is_refused_and_the_old_bundle_stays(run: Path) -> None:
-    before = (run / "model" / "bundle.json").read_bytes()
-    (run / "about.md").write_bytes("我的菜谱".encode("gb18030"))
-    answer = elmo_zh("export", "--run", run)
-    assert answer.status == 1
-    expected = f"Error: {run / 'about.md'} is not UTF-8. Save it as UTF-8, and export again."
-    assert answer.stderr.splitlines()[-1] == expected
-    assert (run / "model" / "bundle.json").read_bytes() == before
