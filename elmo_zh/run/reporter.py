@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Protocol
 
-from elmo_zh.language import _, ngettext, translate
+from elmo_zh.language import _, ngettext
 
 # A line may break between any two Chinese characters, but not before these.
 _NOT_FIRST = "，。；：、！？）》”’,.;:!?)"
@@ -128,7 +128,7 @@ def format_bytes(num_bytes: float) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
     """Yield a table's rows for a terminal, with the columns in `left` left-aligned and the others right-aligned."""
-    rows = [[*map(translate, header)], *rows] if header else rows
+    rows = [[*map(_, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         spaces = (" " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.language import N_
 from elmo_zh.run.reporter import aligned
 
 # Numbers of words at which coverage is shown.
@@ -21,4 +22,4 @@ def coverage_lines(curve: Sequence[Mapping[str, float]]) -> Iterator[str]:
     """Yield the lines of a table: the number of most frequent words, and the share of tokens that they cover."""
     if curve:
         rows = [(f"{each['words']:,}", f"{each['share']:.1%}") for each in curve]
-        yield from aligned(rows, header=("most frequent words", "tokens covered"))
+        yield from aligned(rows, header=(N_("most frequent words"), N_("tokens covered")))
