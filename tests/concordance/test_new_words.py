@@ -5,14 +5,12 @@ from math import log2
 from pathlib import Path
 
 import pytest
-from contexts.texts import model_of_words
 from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import read_dump
 
-from elmo_zh import ContextIndex, ElmoEmbedder
+from elmo_zh import ContextIndex
 from elmo_zh.concordance import NewWordOptions
 from elmo_zh.concordance.new_words import branching_entropies, find_new_words, split_information
-from elmo_zh.errors import BundleError
 from elmo_zh.run.reporter import Reporter, SilentReporter
 
 
@@ -63,13 +61,3 @@ def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: Samp
     Path("a.index/user_dictionary.txt").write_text("别的\n", encoding="utf-8")
     message = elmo_zh("senses", "负载均衡", "--index", "a.index").only_error()
     assert message == "a.index/user_dictionary.txt is damaged. Rebuild the index."
-
-
-def test_a_user_dictionary_without_effect_is_refused(tmp_path: Path, sample_run: SampleRun) -> None:
-    Path("own.txt").write_text("负载均衡\n", encoding="utf-8")
-    own = "--user-dictionary", "own.txt"
-    of_index = elmo_zh("concordance", "的", "--index", "a.index", *own)
-    assert "Leave out --user-dictionary" in of_index.stderr
-    embedder = ElmoEmbedder.load(model_of_words(tmp_path / "model"), "cpu", user_dictionary=Path("own.txt"))
-    with pytest.raises(BundleError, match="segmenter whitespace does not support user dictionaries"):
-        embedder.tokens("今天")

@@ -103,15 +103,6 @@ def test_what_is_packed_twice_is_refused(tmp_path: Path, pack: Callable[..., Pat
     assert told.startswith(f"{path}: {member} is packed again inside an archive. Unpack the archive")
 
 
-def test_names_cannot_command_a_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "a.tar"
-    with tarfile.open(path, "w", encoding="gbk", format=tarfile.GNU_FORMAT) as archive:
-        archive.addfile(tarfile.TarInfo("新\n\x1b[31m.png"))
-    passed_over = PassedOver()
-    assert read(path, passed_over=passed_over) == []
-    assert passed_over.names == {"files whose names do not suggest text": [rf"{path}: \udcd0\udcc2\n\x1b[31m.png"]}
-
-
 def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     real = tarfile.TarFile.next

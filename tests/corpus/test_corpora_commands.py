@@ -7,9 +7,6 @@ from typing import Any
 
 from contract.command_line import Answer, elmo_zh, record_of, settings, succeed
 
-from elmo_zh.config import TextConfig
-from elmo_zh.text.normalise import build_normaliser
-
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
 
 
@@ -75,18 +72,6 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         assert source["characters"] == source["kept_characters"] + dropped
 
 
-def test_nothing_readable_is_an_error() -> None:
-    folder = Path("c")
-    folder.mkdir()
-    (folder / "a.json").write_text('{"name": "x"}', encoding="utf-8")
-    told = elmo_zh("segment", folder, "--run", "run", *FAST).only_error()
-    assert told.startswith("c/a.json: no text found (0 lines, none kept; cannot tell which column holds the ")
-    assert " column holds the text: 1). Use files" in told
-    told = elmo_zh("segment", folder / "a.json", "--run", "run", *FAST).only_error()
-    assert told == "c/a.json: cannot tell which column holds the text (name). Choose one or more: --field NAME"
-    assert not Path("run/segmented").exists()
-
-
 # Dirty text
 
 
@@ -101,21 +86,6 @@ def clean(*changes: str) -> Answer:
 
 def cleaned() -> list[str]:
     return written().replace(" ", "").splitlines()
-
-
-def test_dirty_text_with_the_defaults() -> None:
-    told = clean().stderr.splitlines()
-    garbled = build_normaliser(TextConfig())(GARBLED).replace(" ", "")
-    assert cleaned() == ["山水。", "軟體A1。", garbled, "noChineseatall", "长" * 53]
-    assert any(
-        line.startswith("Warning: 1 line may have been decoded with the wrong encoding, such as: ") for line in told
-    )
-    found = record()
-    assert not {"remove_markup", "script", "min_han_share"} & set(found["settings"])
-    assert found["changed"]["remove_markup"]["examples"] == [["<p>山<b>水</b>。&nbsp;</p>", " 山水。\\xa0 "]]
-    assert found["dropped"]["lines of markup only"] == {"lines": 1, "characters": 6, "examples": ["{{模板}}"]}
-    assert found["noticed"]["lines that look wrongly decoded"]["lines"] == 1
-    assert "- `{{模板}}`" in Path("run/corpus_report.md").read_text(encoding="utf-8").splitlines()
 
 
 def test_everything_switched_on_accounts_for_every_character() -> None:

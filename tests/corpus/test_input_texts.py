@@ -5,14 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from messages import Heard, message_of
+from messages import Heard
 from packed import tar_of, zip_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, Members, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
-from elmo_zh.errors import CorpusError
 
 REVIEWS = ("房间很干净，\n服务也好。", "", "太吵了", "早餐“不错”")
 
@@ -91,23 +90,3 @@ def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
     plain = opened(tmp_path / "a.txt")
     assert list(plain.lines()) == ["今天", "很好"]
     assert plain.place(1) == (plain.name, 1)
-
-
-@pytest.mark.parametrize("name", ["x.zip", "x"])
-def test_a_field_of_an_archive_whose_first_file_has_none(tmp_path: Path, name: str) -> None:
-    path = zip_of(tmp_path / name, {"a.txt": "今天\n".encode(), "b.csv": csv_of(REVIEWS).encode()})
-    assert lines_of(path, field="review")[:2] == ["今天", "房间很干净， 服务也好。"]
-    zip_of(path, {"a.txt": "今天\n".encode()})
-    warned = Heard()
-    assert list(opened(path, field="review").lines(warned)) == ["今天"]
-    assert warned.warnings == [f"--field review has no effect on {path}: none of its files has fields."]
-
-
-def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "今天"}\n{"text": "很', encoding="utf-8")
-    told = message_of(CorpusError, lambda: lines_of(path))
-    assert told.startswith(f"{path}: line 2 is not JSON (")
-    path.write_text('{"text": "今天"}\n{"text": "好\\ud800"}\n', encoding="utf-8")
-    told = message_of(CorpusError, lambda: lines_of(path))
-    assert told == f"{path}: record 2, character 2 is half of a surrogate pair. Correct the record."

@@ -6,7 +6,7 @@ import io
 import lzma
 
 import pytest
-from corpus.readers.reading import PACKERS, zstd
+from corpus.readers.reading import PACKERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
@@ -48,11 +48,6 @@ def test_streams_one_after_the_other_read_in_any_steps(suffix: str, parts: list[
         patch.setattr(module, "_INPUT_BYTES", size)
         patch.setattr(module, "_BUFFER_BYTES", size)
         assert unpack(data, suffix) == b"".join(parts)
-
-
-def test_frames_to_be_skipped_may_stand_anywhere() -> None:
-    frame = zstd.compress(b"x")
-    assert unpack(SKIPPED + frame + SKIPPED + frame + SKIPPED, ".zst") == b"xx"
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

@@ -80,12 +80,6 @@ def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_
         assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
 
 
-def test_files_named_in_gbk(tmp_path: Path) -> None:
-    path = tmp_path / "新闻.txt".encode("gbk").decode("utf-8", "surrogateescape")
-    path.write_text("苹果", encoding="utf-8")
-    assert gathered_lines(tmp_path, str(tmp_path)) == {rf"{tmp_path}/\udcd0\udcc2\udcce\udcc5.txt": ["苹果"]}
-
-
 @pytest.mark.parametrize("size", [10, 2_000_003])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None:
     path = tmp_path / "a.txt"

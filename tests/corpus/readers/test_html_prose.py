@@ -2,12 +2,10 @@
 
 import pytest
 from corpus.readers.reading import documents_of
-from messages import message_of
 
 from elmo_zh.corpus.readers import html_prose as module
 from elmo_zh.corpus.readers.html_prose import read_html
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.errors import CorpusError
 
 
 @pytest.mark.parametrize(
@@ -52,13 +50,6 @@ def test_a_page_is_parsed_in_pieces_however_deep_it_is(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "LONGEST_LINE", 101)
     (lines,) = documents_of(read_html, "<div>" * 50_000 + "天" * 211 + "</div>" * 50_000 + "<p>完")
     assert "".join(lines) == "天" * 211 + "完"
-
-
-def test_a_page_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_FILE", 101)
-    told = message_of(CorpusError, lambda: documents_of(read_html, "<p>" + "天" * 99))
-    assert told.startswith("a.txt: too many characters for its format (HTML, 101). ")
-    assert told.endswith(" plain text: --input-format text")
 
 
 def test_entities_that_a_page_declares_are_not_expanded() -> None:

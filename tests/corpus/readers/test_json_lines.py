@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 from corpus.readers.reading import documents_of
-from messages import message_of
 
 from elmo_zh.corpus.readers.row_texts import JSON_LINES, WITHOUT_FIELD
 from elmo_zh.corpus.readers.rows import NOT_JSON
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.errors import CorpusError
 
 
 def lines(*records: Any) -> str:
@@ -47,8 +45,3 @@ def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> N
     assert documents_of(JSON_LINES.read, text, tally) == [["一"]]
     assert tally.dropped_items == {NOT_JSON: 2, WITHOUT_FIELD: 1}
     assert tally.dropped[NOT_JSON] == 3 + 100_000
-
-
-def test_a_line_that_is_no_json_is_an_error_where_that_is_wanted() -> None:
-    told = message_of(CorpusError, lambda: documents_of(JSON_LINES.read, '"一"\n{\n', bad_bytes="strict"))
-    assert told.startswith("a.txt: line 2 is not JSON (")

@@ -2,12 +2,9 @@
 
 import pytest
 from corpus.readers.reading import documents_of
-from messages import message_of
 
-from elmo_zh.corpus.readers import markdown_prose as module
 from elmo_zh.corpus.readers.markdown_prose import read_markdown
 from elmo_zh.corpus.tally import Tally
-from elmo_zh.errors import CorpusError
 
 SOURCE = """---
 title: 题
@@ -53,13 +50,6 @@ def test_prose_and_counts() -> None:
         "markdown: code": 12,
         "markdown: table": 4,
     }
-
-
-def test_a_file_too_long_for_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_FILE", 101)
-    assert documents_of(read_markdown, "天" * 101) == [["天" * 101]]
-    told = message_of(CorpusError, lambda: documents_of(read_markdown, "天" * 102))
-    assert told.startswith("a.txt: too many characters for its format (Markdown, 101). ")
 
 
 @pytest.mark.parametrize("sign", ["[", "*a ", "> ", "- ", "![", "`"])

@@ -38,15 +38,6 @@ def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, ex
     assert documents_of(read, text) == expected
 
 
-def test_the_column_of_chinese_text_without_a_header() -> None:
-    tally = Tally()
-    assert documents_of(TSV.read, "电池容量变大了。\t1\t\n耳机很好。\t0\t\n", tally) == [
-        ["电池容量变大了。"],
-        ["耳机很好。"],
-    ]
-    assert tally.read_field == "column 1, no header"
-
-
 @pytest.mark.parametrize(("name", "rate"), [("评论内容", "5"), ("说的话", "4.5")])
 def test_a_header_in_chinese_is_no_text(name: str, rate: str) -> None:
     """It is known by its name, or by numbers below another name."""

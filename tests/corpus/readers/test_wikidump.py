@@ -6,7 +6,6 @@ from messages import message_of
 from packed import DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.readers import wikidump as module
 from elmo_zh.corpus.readers.wikidump import read_wikidump
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
@@ -60,9 +59,3 @@ def test_entities_are_refused(entities: str) -> None:
 )
 def test_files_that_are_no_dump_or_cut_off(text: str, start: str) -> None:
     assert message_of(CorpusError, lambda: documents(text)).startswith(start)
-
-
-def test_a_page_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_PAGE_BYTES", 2**18)
-    told = message_of(CorpusError, lambda: documents(DUMP_START + wiki_page("长", "<b/>" * 2**17) + "</mediawiki>"))
-    assert told.startswith("a.txt: a page is longer than")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from elmo_zh.corpus.readers import wikitext as module
 from elmo_zh.corpus.readers.wikitext import num_unclosed, wikitext_lines
 from elmo_zh.corpus.tally import Tally
 
@@ -59,13 +58,6 @@ def test_a_page_of_markup_that_never_ends_is_left_out_before_it_takes_hours(unit
     kept = "".join(wikitext_lines(source, tally))
     assert kept == ("{{a|" if "<!--" in unit else "")
     assert len(kept) + sum(tally.dropped.values()) == len(source)
-
-
-def test_a_page_longer_than_mediawiki_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_WIKITEXT", 101)
-    tally = Tally()
-    assert list(wikitext_lines("字" * 102, tally)) == []
-    assert tally.dropped == {"wikitext: page longer than MediaWiki allows": 102}
 
 
 @pytest.mark.parametrize(
