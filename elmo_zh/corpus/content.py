@@ -1,7 +1,6 @@
 """The bytes of one file, from disk or from an archive, and the reasons why it cannot be read as a corpus."""
 
 import importlib
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,9 +9,6 @@ from typing import Any, BinaryIO
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import N_, _
-
-# Modules that have no wheel from this Python version on; pyproject.toml leaves them out there.
-_WITHOUT_WHEEL = {"mwparserfromhell": (3, 14)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +74,6 @@ def import_extra(module: str, what: str, extra: str = "corpus") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        if sys.version_info >= _WITHOUT_WHEEL.get(module, (4,)):
-            version = ".".join(map(str, sys.version_info[:2]))
-            raise CorpusError(
-                _(
-                    "{what} needs {module}, which cannot be installed on Python {version}. Install elmo-zh on Python"
-                    " 3.13."
-                ).format(what=what, module=module, version=version)
-            ) from None
         raise CorpusError(
             _("{what} needs {module}, which is not installed. Install it with: {command}").format(
                 what=what, module=error.name or module, command=install_line(extra)

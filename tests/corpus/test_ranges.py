@@ -87,7 +87,7 @@ def page(number: int) -> str:
 
 def test_dumps_in_many_streams_and_unpacked(tmp_path: Path) -> None:
     pytest.importorskip("lxml")
-    pytest.importorskip("mwparserfromhell")
+    pytest.importorskip("wikitextparser")
     blocks = ["".join(page(number) for number in range(start, start + 10)) for start in range(0, 200, 10)]
     texts = [DUMP_START, *blocks, DUMP_END]
     packed, plain = tmp_path / "wiki.xml.bz2", tmp_path / "wiki.xml"
@@ -122,7 +122,7 @@ def test_what_is_read_as_a_whole(tmp_path: Path, name: str, content: bytes, chan
 
 def test_a_damaged_stream_within_a_part_is_not_its_end(tmp_path: Path) -> None:
     """A bz2 reader of Python's takes it for the end: the pages behind it would be gone, and the XML sound."""
-    pytest.importorskip("mwparserfromhell")
+    pytest.importorskip("wikitextparser")
     pages = [wiki_page(number, f"第{number}页。") for number in range(50)]
     streams = [bz2.compress(text.encode()) for text in (DUMP_START, *pages, DUMP_END)]
     streams[20] = b"?" + streams[20][1:]

@@ -28,18 +28,7 @@ def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally, passed_o
             passed_over.add(reason, title)
         else:
             source = page.findtext("{*}revision/{*}text") or ""
-            yield iter(_lines(text, title, source, tally))
-
-
-def _lines(text: DecodedText, title: str, source: str, tally: Tally) -> list[str]:
-    try:
-        return list(wikitext_lines(source, tally))
-    except RecursionError:
-        raise CorpusError(
-            _("{name}: the markup of page {title} is nested too deeply. Remove the page.").format(
-                name=text.name, title=title
-            )
-        ) from None
+            yield wikitext_lines(source, tally)
 
 
 def _reason_to_pass_over(page: Any) -> str:
@@ -68,7 +57,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
             for event, element in parser.read_events():
                 if is_first:
                     _require_dump(text, element)
-                    import_extra("mwparserfromhell", f"{text.name}: a MediaWiki dump")
+                    import_extra("wikitextparser", f"{text.name}: a MediaWiki dump")
                     is_first = False
                 if event == "end" and _local_name(element) == "page":
                     num_bytes = 0

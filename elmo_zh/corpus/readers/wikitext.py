@@ -1,8 +1,9 @@
 """Turn wikitext into prose, without templates, tables, references, files and categories."""
 
+import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elmo_zh.corpus.cleaning.markup import without_variants
@@ -31,6 +32,8 @@ _SHOWN_PARAMETERS: dict[str, Sequence[str]] = {
     **dict.fromkeys(("tsl", "translink"), ("4", "3")),
     **dict.fromkeys(("nowrap", "nobr", "small", "lj", "ruby", "quote", "cquote", "quotation"), ("1", "text")),
 }
+_HEADING = re.compile(r"(?m)^={1,6}(.+?)={1,6}[ \t]*$")
+_ITEM = re.compile(r"(?m)^[*#:;]+|^-{4,}")
 _EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
 
 
@@ -45,8 +48,6 @@ _CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     """Yield the lines of a page's prose, and count the rest of the page by kind of markup."""
-    import mwparserfromhell
-
     page = _without_open_comment(source, tally)
     if len(page) > LONGEST_WIKITEXT:
         tally.drop("wikitext: page longer than MediaWiki allows", len(page))
@@ -58,7 +59,7 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     plain = without_variants(page)
     if len(plain) < len(page):
         tally.drop("wikitext: other Chinese variants", len(page) - len(plain))
-    prose = "".join(_prose(mwparserfromhell.parse(plain), tally))
+    prose = _Page(plain, tally).prose()
     shown = _SWITCH.sub("", prose)
     if len(shown) < len(prose):
         tally.drop("wikitext: behavior switch", len(prose) - len(shown))
@@ -107,65 +108,117 @@ def _marks(source: str) -> Iterator[tuple[str, bool]]:
             yield tag, mark.startswith("</")
 
 
-def _prose(code: Any, tally: Tally) -> Iterator[str]:
-    for node in code.nodes:
-        kind = type(node).__name__
-        if kind == "Text":
-            yield node.value
-        elif kind in _READERS:
-            yield from _READERS[kind](node, tally)
+class _Page:
+    """A page as a list of characters, from which markup is taken out; the parser says from where to where it goes."""
+
+    def __init__(self, source: str, tally: Tally) -> None:
+        import wikitextparser
+
+        self._tally = tally
+        self._characters: list[str] = list(source)
+        self._parsed = wikitextparser.parse(source)
+
+    def prose(self) -> str:
+        """Return the text of the page, and count what is left out with its text."""
+        page = self._parsed
+        self._drop_blocks()
+        for template in page.templates:
+            self._template(template)
+        for function in page.parser_functions:
+            self._function(function)
+        for argument in page.parameters:
+            self._drop("argument", *argument.span)
+        for link in page.wikilinks:
+            self._link(link)
+        for link in page.external_links:
+            if link.text is None:
+                self._drop("address", *link.span)
+            else:
+                self._keep(link.span, (link.span[1] - 1 - len(link.text), link.span[1] - 1))
+        for mark in page.get_bolds_and_italics():
+            self._keep(mark.span, _inside(mark, 1))
+        for tag in page.get_tags():
+            self._tag(tag)
+        text = "".join(self._characters)
+        return html.unescape(_HEADING.sub(r"\1", _ITEM.sub("", text)))
+
+    def _drop_blocks(self) -> None:
+        """Take out comments, tables and the elements that are not prose, with all that is in them."""
+        for comment in self._parsed.comments:
+            self._drop("comment", *comment.span)
+        for table in self._parsed.tables:
+            self._drop("table", *table.span)
+        for tag in self._parsed.get_tags():
+            if tag.name.lower() in _DROPPED_TAGS:
+                self._drop(tag.name.lower(), *tag.span)
+
+    def _is_left(self, start: int) -> bool:
+        """Return whether the markup at this place has not been taken out with the markup around it."""
+        return self._characters[start] != ""
+
+    def _drop(self, kind: str, start: int, end: int) -> None:
+        if self._is_left(start):
+            self._tally.drop(f"wikitext: {kind}", sum(map(len, self._characters[start:end])))
+            self._remove(start, end)
+
+    def _remove(self, start: int, end: int) -> None:
+        self._characters[start:end] = [""] * (end - start)
+
+    def _keep(self, span: tuple[int, int], inside: tuple[int, int]) -> None:
+        """Take out markup around a text."""
+        if self._is_left(span[0]):
+            self._remove(span[0], inside[0])
+            self._remove(inside[1], span[1])
+
+    def _template(self, template: Any) -> None:
+        """Keep the visible text of templates that are part of a sentence; other templates are not prose."""
+        names = _shown_parameters(template.name.strip().lower())
+        shown = next((found for name in names if (found := template.get_arg(name)) is not None), None)
+        if shown is None:
+            self._drop("template", *template.span)
         else:
-            yield from _dropped(node, kind.lower(), tally)
+            end = shown.span[1]
+            self._keep(template.span, (end - len(shown.value), end))
+
+    def _function(self, function: Any) -> None:
+        name, _colon, number = function.string[2:-2].partition(":")
+        if name.strip().lower() == "formatnum":
+            start = function.span[0] + 3 + len(name)
+            self._keep(function.span, (start, start + len(number)))
+        else:
+            self._drop("template", *function.span)
+
+    def _link(self, link: Any) -> None:
+        title = link.title.strip()
+        namespace = title.partition(":")[0].strip().lower() if ":" in title else ""
+        if namespace in _FILES:
+            self._drop("file", *link.span)
+        elif namespace in _CATEGORIES:
+            self._drop("category", *link.span)
+        elif link.text is not None:
+            self._keep(link.span, (link.span[1] - 2 - len(link.text), link.span[1] - 2))
+        elif re.fullmatch(r"[a-z]{2,3}(?:-[a-z-]+)?", namespace):
+            self._drop("link to another wiki", *link.span)
+        else:
+            start = link.span[0] + 2
+            self._keep(link.span, (start + link.title.startswith(":"), link.span[1] - 2))
+
+    def _tag(self, tag: Any) -> None:
+        start, end = tag.span
+        if not self._is_left(start):
+            return
+        if tag.name.lower() in ("br", "hr"):
+            self._remove(start, end)
+            self._characters[start] = "\n"
+        else:
+            inside = _inside(tag, "contents")
+            self._keep(tag.span, inside if inside[0] >= start else (end, end))
 
 
-def _dropped(node: Any, kind: str, tally: Tally) -> Iterator[str]:
-    tally.drop(f"wikitext: {kind}", len(str(node)))
-    return iter(())
-
-
-def _link(node: Any, tally: Tally) -> Iterator[str]:
-    title = str(node.title).strip()
-    namespace = title.partition(":")[0].strip().lower() if ":" in title else ""
-    if namespace in _FILES:
-        yield from _dropped(node, "file", tally)
-    elif namespace in _CATEGORIES:
-        yield from _dropped(node, "category", tally)
-    elif node.text is not None:
-        yield from _prose(node.text, tally)
-    elif re.fullmatch(r"[a-z]{2,3}(?:-[a-z-]+)?", namespace):
-        yield from _dropped(node, "link to another wiki", tally)
-    else:
-        yield title.removeprefix(":")
-
-
-def _external_link(node: Any, tally: Tally) -> Iterator[str]:
-    if node.title is None:
-        yield from _dropped(node, "address", tally)
-    else:
-        yield from _prose(node.title, tally)
-
-
-def _tag(node: Any, tally: Tally) -> Iterator[str]:
-    name = str(node.tag).strip().lower()
-    if name in _DROPPED_TAGS:
-        yield from _dropped(node, name, tally)
-    elif name in ("br", "hr"):
-        yield "\n"
-    elif node.contents is not None:
-        yield from _prose(node.contents, tally)
-
-
-def _template(node: Any, tally: Tally) -> Iterator[str]:
-    """Yield the visible text of templates that are part of a sentence; other templates are not prose."""
-    name = str(node.name).strip().lower()
-    function, _, number = name.partition(":")
-    shown = next((each for each in _shown_parameters(name) if node.has(each)), None)
-    if shown:
-        yield from _prose(node.get(shown).value, tally)
-    elif function == "formatnum":
-        yield number.strip()
-    else:
-        yield from _dropped(node, "template", tally)
+def _inside(node: Any, group: int | str) -> tuple[int, int]:
+    """Return where the text inside a mark or a tag starts and ends in the page; negative numbers if it has none."""
+    start, (first, last) = node.span[0], node._match.span(group)
+    return (start + first, start + last) if first >= 0 else (-1, -1)
 
 
 def _shown_parameters(name: str) -> Sequence[str]:
@@ -175,13 +228,3 @@ def _shown_parameters(name: str) -> Sequence[str]:
     if name.startswith(("link-", "internal link helper/")):
         return ("3", "1")
     return _SHOWN_PARAMETERS.get(name, ())
-
-
-_READERS: dict[str, Callable[[Any, Tally], Iterator[str]]] = {
-    "Heading": lambda node, tally: _prose(node.title, tally),
-    "Wikilink": _link,
-    "ExternalLink": _external_link,
-    "Tag": _tag,
-    "Template": _template,
-    "HTMLEntity": lambda node, _tally: iter((node.normalize(),)),
-}

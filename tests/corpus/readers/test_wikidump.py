@@ -10,7 +10,7 @@ from elmo_zh.corpus.readers.wikidump import read_wikidump
 from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
-pytest.importorskip("mwparserfromhell", reason="mwparserfromhell has no wheel for this Python")
+pytest.importorskip("wikitextparser")
 
 PAGES = (
     wiki_page("雨", "'''雨'''是水。\n\n&lt;ref&gt;甲&lt;/ref&gt;下雨了。")

@@ -5,7 +5,7 @@ import pytest
 from elmo_zh.corpus.readers.wikitext import num_unclosed, wikitext_lines
 from elmo_zh.corpus.tally import Tally
 
-pytest.importorskip("mwparserfromhell", reason="mwparserfromhell has no wheel for this Python")
+pytest.importorskip("wikitextparser")
 
 
 @pytest.mark.parametrize(
