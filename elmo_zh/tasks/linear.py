@@ -36,7 +36,8 @@ CHARACTERS, WORD2VEC, ELMO, NETWORK = "characters", "word2vec", "elmo", "bilstm"
 MEMBERS = (CHARACTERS, ELMO, WORD2VEC, NETWORK)
 # The inverse strengths of the penalty to choose from.
 STRENGTHS = (1.0, 10.0, 100.0)
-NUM_FOLDS = 5
+# Folds in which linear models are judged; two for many rows.
+NUM_FOLDS, MANY_ROWS = 5, 20_000
 # Weights are tenths.
 STEPS = 10
 # With fewer development labels the network, whose epoch they have chosen, can seem better than it is.
@@ -84,8 +85,15 @@ class Features:
     @classmethod
     def of_vectors(cls, texts: Texts, vectors_of: Callable[[Any], NDArray[Any]]) -> "Features":
         """Return the pooled vectors of each text's tokens, float16."""
-        columns = [np.stack([_pooled(vectors_of(text)) for text in column]) for column in zip(*texts, strict=True)]
-        return cls(columns, np.array([], np.str_))
+
+        def matrix(column: Sequence[Any]) -> NDArray[np.float16]:
+            first = _pooled(vectors_of(column[0]))
+            rows = np.empty((len(column), len(first)), np.float16)
+            for row, text in enumerate(column):
+                rows[row] = _pooled(vectors_of(text))
+            return rows
+
+        return cls(list(map(matrix, zip(*texts, strict=True))), np.array([], np.str_))
 
     @classmethod
     def of(
@@ -161,7 +169,10 @@ class LinearModel:
     def _scaled(self, features: Matrix) -> Matrix:
         if issparse(features):
             return normalize(features.multiply(self.scale).tocsr())
-        return normalize((features.astype(np.float32) - self.shift) * self.scale)
+        scaled = features.astype(np.float32)
+        scaled -= self.shift
+        scaled *= self.scale
+        return normalize(scaled, copy=False)
 
 
 def fit_path(
