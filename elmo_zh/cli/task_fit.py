@@ -11,24 +11,29 @@ from elmo_zh.cli.options import Common, common_options, output_option, reads, sh
 from elmo_zh.cli.task_options import checked_job, load_model, training_options
 from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FineTuning, FitJob
 from elmo_zh.invocation import command
+from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.fit import FitReport
 
 _MEMBERS = {
-    "characters": "Characters (TF-IDF)",
-    "elmo": "ELMo, pooled",
-    "word2vec": "word2vec, pooled",
+    "characters": N_("Characters (TF-IDF)"),
+    "elmo": N_("ELMo, pooled"),
+    "word2vec": N_("word2vec, pooled"),
     "bilstm": "BiLSTM",
-    "crf": "CRF on character n-grams",
+    "crf": N_("CRF on character n-grams"),
 }
 
 
 def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = [name.strip() for name in (value or "").split(",") if name.strip()]
     if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
-        raise click.UsageError(f"--inputs {value}: give one or more of {','.join(INPUTS)}, each only once.")
+        raise click.UsageError(
+            _("--inputs {value}: give one or more of {INPUTS}, each only once.").format(
+                value=value, INPUTS=",".join(INPUTS)
+            )
+        )
     return tuple(name for name in INPUTS if name in names)
 
 
@@ -73,7 +78,7 @@ def fit(
     """
     if tuning.fine_tune_rate is not None and not tuning.fine_tune:
         raise click.UsageError(
-            "--fine-tune-rate has no effect without --fine-tune. Add --fine-tune, or leave out --fine-tune-rate."
+            _("--fine-tune-rate has no effect without --fine-tune. Add --fine-tune, or leave out --fine-tune-rate.")
         )
     job = checked_job(common, job)
     # The biLM is trained only on words in its vocabulary.
@@ -103,28 +108,48 @@ def fit(
 def _described(report: "FitReport") -> list[str]:
     scores = report.description.scores
     metric = scores["metric"]
-    lines = [_judged(each, metric) for each in scores.get("members", ())]
+    lines = [_judged(member, metric) for member in scores.get("members", ())]
     for part in ("dev", "test"):
         if part in scores:
-            by_seed = [each[part] for each in scores["seeds"].values() if report.description.settings.head != "mixture"]
-            examples = counted(report.description.training[f"{part}_examples"], f"{part} example")
-            reached = f"{metric} {scores[part][metric]:.4f} over {examples}"
-            shown = ", ".join(f"{value:.4f}" for value in by_seed)
-            lines.append(f"{reached} (by seed: {shown})" if len(by_seed) > 1 else reached)
+            number = report.description.training[f"{part}_examples"]
+            one, many = N_("{number} {part} example"), N_("{number} {part} examples")
+            examples = ngettext(one, many, number).format(number=f"{number:,}", part=part)
+            reached = _("{metric} {scores} over {examples}").format(
+                metric=metric, scores=f"{scores[part][metric]:.4f}", examples=examples
+            )
+            by_seed = ", ".join(f"{seed[part]:.4f}" for seed in scores["seeds"].values())
+            is_of_seeds = len(scores["seeds"]) > 1 and report.description.settings.head != "mixture"
+            lines.append(
+                _("{reached} (by seed: {shown})").format(reached=reached, shown=by_seed) if is_of_seeds else reached
+            )
     if report.doubts:
-        return [*lines, *(f"Do not rely on this score: {doubt}" for doubt in report.doubts), f"Wrote {report.output}"]
-    lines.append(f"Trained task: {report.output}")
-    lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', report.output)}")
-    return lines
+        doubts = [_("Do not rely on this score: {doubt}").format(doubt=doubt) for doubt in report.doubts]
+        return [*lines, *doubts, _("Wrote {output}").format(output=report.output)]
+    following = command("task", "predict", "file.txt", "--task", report.output)
+    return [
+        *lines,
+        _("Trained task: {output}").format(output=report.output),
+        _("Next: {value}").format(value=following),
+    ]
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
     """Return a mixture member's score on held-out labels, and how much it adds to the members before it."""
-    name, reached = _MEMBERS[member["name"]], f"{metric} {member['score']:.4f}"
-    labels = counted(member["num_labels"], "held-out label")
-    if member["without"] is None:
-        return f"{name}: {reached} on {labels}; weight {member['weight']:.2f}"
-    change = f"{metric} {member['without']:.4f} without this model, {member['together']:.4f} with it"
-    if not member["weight"]:
-        return f"{name}: {reached} on {labels}; left out, because it does not clearly help ({change})"
-    return f"{name}: {reached} on {labels}; weight {member['weight']:.2f} ({change})"
+    labels = counted(member["num_labels"], "{number} held-out label", "{number} held-out labels")
+    change = ""
+    if member["without"] is not None:
+        change = _(" ({metric} {member} without this model, {member2} with it)").format(
+            metric=metric, member=f"{member['without']:.4f}", member2=f"{member['together']:.4f}"
+        )
+    message = (
+        _("{name}: {reached} on {labels}; weight {member}{change}")
+        if member["weight"]
+        else _("{name}: {reached} on {labels}; left out, because it does not help{change}")
+    )
+    return message.format(
+        name=_(_MEMBERS[member["name"]]),
+        reached=f"{metric} {member['score']:.4f}",
+        labels=labels,
+        member=f"{member['weight']:.2f}",
+        change=change,
+    )

@@ -13,7 +13,7 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import Common, Function, encoding_option, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.run.reporter import counted
+from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -55,11 +55,17 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
     """Check the options of a training run, and add the encoding of its files; raise UsageError if options conflict."""
     settings, kind = job.settings, job.settings.kind
     if settings.regression and kind == "tag":
-        raise click.UsageError("--regression is for classify and pairs: tags are not numbers. Leave out --regression.")
+        raise click.UsageError(
+            _("--regression is for classify and pairs: tags are not numbers. Leave out --regression.")
+        )
     if settings.head == "linear" and kind == "pairs":
-        raise click.UsageError(f"--head {settings.head} is for classify and tag. Leave out --head.")
+        raise click.UsageError(_("--head {head} is for classify and tag. Leave out --head.").format(head=settings.head))
     if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
-        raise click.UsageError(f"--metric {settings.metric} is for classes, not tags or numbers. Leave out --metric.")
+        raise click.UsageError(
+            _("--metric {metric} is for classes, not tags or numbers. Leave out --metric.").format(
+                metric=settings.metric
+            )
+        )
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
 
 
@@ -68,13 +74,17 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
         raise click.UsageError(
-            f"The task reads {counted(wanted, 'column')} of text, not {given}. Give --text-column once for each"
-            " column that the task reads."
+            _(
+                "Texts in {given} columns were given, but the task reads {wanted}. Give --text-column once for each"
+                " column that the task reads."
+            ).format(given=given, wanted=wanted)
         )
     if reading.skips_unlabelled and kind == "tag":
         raise click.UsageError(
-            "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave out"
-            " --skip-unlabelled."
+            _(
+                "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave"
+                " out --skip-unlabelled."
+            )
         )
     return replace(reading, kind=kind, regression=regression, encoding=common.config.text.encoding)
 
@@ -99,7 +109,9 @@ def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: P
         return None
     path = find_bundle(value)
     if not path.exists():
-        raise click.BadParameter(f"{str(value)!r} does not exist. Give a folder, or the name of an installed model.")
+        raise click.BadParameter(
+            _("{value} does not exist. Give a folder, or the name of an installed model.").format(value=value)
+        )
     return path
 
 

@@ -24,6 +24,7 @@ from elmo_zh.cli.options import (
 from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_option
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
 from elmo_zh.run.tables import chosen_format, write_rows
@@ -61,7 +62,9 @@ def predict(
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
     if common.as_json and output is None:
-        raise click.UsageError("With --json, stdout is for the result. Write the predictions to a file: --output FILE")
+        raise click.UsageError(
+            _("With --json, stdout is for the result. Write the predictions to a file: --output FILE")
+        )
     task = load_task(common, task_path)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
@@ -73,20 +76,29 @@ def predict(
         with common.claimed(output), atomic_path(output) as unfinished, unfinished.open("wb") as file:
             count = _write_predictions(common, task, files, form, file)
     if output is None:
-        common.console.note(f"{counted(count, 'text')} labelled")
+        common.console.note(_labelled(count))
     else:
-        common.finish({"output": str(output), "texts": count}, f"{counted(count, 'text')} labelled: {output}")
+        common.finish({"output": str(output), "texts": count}, f"{_labelled(count)}: {output}")
+
+
+def _labelled(count: int) -> str:
+    return counted(count, "{number} text labelled", "{number} texts labelled")
 
 
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     kind = task.description.settings.kind
     if form.format == "conll" and kind != "tag":
-        raise click.UsageError("The format conll is for tags, and this task has none. Give --format jsonl, tsv or csv.")
+        raise click.UsageError(
+            _("The format conll is for tags, and this task has none. Give --format jsonl, tsv or csv.")
+        )
     if form.scheme and (form.format != "conll" or not task.description.scheme):
-        raise click.UsageError("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme.")
+        raise click.UsageError(_("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme."))
     if form.probabilities and kind != "tag":
         raise click.UsageError(
-            "--probabilities is for tags: classes always have probabilities; numbers have none. Leave out this option."
+            _(
+                "--probabilities is for tags: classes always have probabilities; numbers have none. Leave out this"
+                " option."
+            )
         )
 
 
@@ -94,9 +106,11 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     """Return the text columns named by --text-column or its synonym --field."""
     fields = tuple(filter(None, common.config.text.field.split(",")))
     if fields and form.text_columns:
-        raise click.UsageError("--text-column and --field mean the same thing. Give only one of them.")
+        raise click.UsageError(_("--text-column and --field mean the same thing. Give only one of them."))
     if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
-        raise click.UsageError(f"The task reads 2 columns of text, not {len(given)}. Give --text-column twice.")
+        raise click.UsageError(
+            _("The task reads 2 columns of text, not {given}. Give --text-column twice.").format(given=len(given))
+        )
     return given
 
 
@@ -121,7 +135,9 @@ def _write_predictions(
                 progress.update(1)
 
         if form.format == "conll":
-            file.writelines(conll_of(each, form.scheme).encode("utf-8", "surrogatepass") for _, _, each in labelled())
+            file.writelines(
+                conll_of(each, form.scheme).encode("utf-8", "surrogatepass") for *_given, each in labelled()
+            )
         else:
             kind = str(form.format)
             rows = chain.from_iterable(rows_of(kind, *each) for each in labelled())
@@ -164,9 +180,10 @@ def _iter_texts(
         columns = next(filter(has_columns, first), None)
         if columns:
             common.console.warn(
-                f"{source.name} has columns ({columns[:40]!r}), but each whole line is read as one text. If one"
-                " column contains the text, name that column: --input-format tsv --field 1. To score labelled examples,"
-                " use task score."
+                _(
+                    "{name} has columns ({columns}), but each whole line is read as one text. If one column contains"
+                    " the text, name that column: --input-format tsv --field 1. To score labelled examples: task score"
+                ).format(name=source.name, columns=repr(columns[:40]))
             )
         yield from ((line,) for line in chain(first, lines))
 
@@ -195,11 +212,14 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
     reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
     metric, count, scores = task.score(data, reading, common.console)
     rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
-    lines = [f"{counted(count, 'example')} scored: {', '.join(rows)}"]
-    for label, each in scores.get("by_label", {}).items():
+    scored = counted(count, "{number} example scored", "{number} examples scored")
+    lines = [f"{scored}: {', '.join(rows)}"]
+    for label, of_label in scores.get("by_label", {}).items():
+        f1, precision, recall = (f"{of_label[name]:.4f}" for name in ("f1", "precision", "recall"))
         lines.append(
-            f"  {label}: F1 {each['f1']:.4f}, precision {each['precision']:.4f}, recall {each['recall']:.4f}"
-            f" ({each['count']:,} in the data)"
+            _("  {label}: F1 {f1}, precision {precision}, recall {recall} ({number} in the data)").format(
+                label=label, f1=f1, precision=precision, recall=recall, number=f"{of_label['count']:,}"
+            )
         )
-    lines.append(f"Next: {command('task', 'predict', 'file.txt', '--task', task_path)}")
+    lines.append(_("Next: {value}").format(value=command("task", "predict", "file.txt", "--task", task_path)))
     common.finish({"data": str(data), "task": str(task_path), "examples": count, "metric": metric, **scores}, *lines)
