@@ -44,7 +44,6 @@ __all__ = [
     "ElmoEmbedder",
     "LineScorer",
     "ScalarMix",
-    "TaskModel",
     "UnknownWordsWarning",
     "Word2Vec",
     "__version__",
@@ -56,9 +55,9 @@ __all__ = [
     "pool_spans",
     "split_sentences",
 ]
-# Without scikit-learn, `from elmo_zh import *` skips the estimators; importing one by name says how to install it.
+# Without scikit-learn, `from elmo_zh import *` skips what needs it; importing it by name says how to install it.
 if importlib.util.find_spec("sklearn"):
-    __all__ += ["ElmoClassifier", "ElmoTagger"]
+    __all__ += ["ElmoClassifier", "ElmoTagger", "TaskModel"]
 
 _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",

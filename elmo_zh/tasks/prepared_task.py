@@ -39,7 +39,7 @@ from elmo_zh.tasks.predictions import Prediction, class_predictions
 from elmo_zh.tasks.scores import main_metric, score_classes, score_predictions
 from elmo_zh.tasks.task_head import TaskHead, mix_taggers
 from elmo_zh.tasks.task_model import TaskDescription, as_prediction
-from elmo_zh.tasks.train_head import Item, TrainedHead, predict_items, target_function, train_head
+from elmo_zh.tasks.train_head import Item, TrainedHead, Training, predict_items, target_function
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 
 
@@ -154,15 +154,10 @@ class PreparedTask:
         """Train a network with one seed, or continue its training."""
         if isinstance(self.encoder.cache, LiveVectors):
             self.encoder.cache.reset()
-        trained = train_head(
-            self.head(seed),
-            self.items["train"],
-            self._dev_score,
-            encoder=self.encoder,
-            settings=self.job.training,
-            seed=seed,
-            work=work,
+        training = Training(
+            self.head(seed), self.items["train"], self._dev_score, self.encoder, self.job.training, seed, work.reporter
         )
+        trained = training.run(work)
         if not self.job.settings.is_crf:
             self.reporter.note(
                 _("Seed {seed}: the best of {lines} reached {metric} {best_score} on the development examples.").format(

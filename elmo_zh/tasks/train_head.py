@@ -73,64 +73,57 @@ def _has_stopped_rising(lines: Sequence[Mapping[str, Any]], settings: TrainSetti
     return bool(lines) and len(lines) - best_epoch(lines) >= settings.patience
 
 
-def train_head(
-    head: TaskHead,
-    items: Sequence[Item],
-    score: Callable[[TaskHead], float],
-    *,
-    encoder: TextEncoder,
-    settings: TrainSettings,
-    seed: int,
-    work: Work,
-) -> TrainedHead:
-    """Train a network, or continue after the epochs that are finished in the work folder.
-
-    `score` returns the network's score on the development examples; higher is better. `seed` determines order and
-    dropout. The network starts with its initial weights and is modified.
-    """
-    training = _Training(head, items, score, encoder, settings, seed, work.reporter)
-    parts = training.resume(work)
-    step = Step(name="epochs", compute=training.compute, unit="epochs", total=settings.epochs, in_order=True)
-    for part in work.run(step, training.iter_epochs(), after=list(parts)):
-        parts.append(part)
-        training.remove_unused(parts)
-    best = best_epoch(training.lines) - 1
-    tensors = load_tensors(parts[best].file(_MODULES))
-
-    def weights_of(module: str) -> dict[str, Tensor]:
-        start = f"{module}."
-        return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
-
-    return TrainedHead(weights_of("head"), weights_of("bilm"), training.lines, training.lines[best]["dev_score"])
-
-
-class _Training:
+@dataclass(eq=False)
+class Training:
     """The training of a network; an epoch is a part, whose files are the weights and the state of the optimiser.
 
-    Only the last state and the weights with the best score are kept.
+    Only the last state and the weights with the best score are kept. The network starts with its initial weights and is
+    modified.
+
+    Attributes:
+        head: The network.
+        items: The training examples.
+        score: Returns the network's score on the development examples; higher is better.
+        encoder: Turns texts into batches.
+        settings: How it is trained.
+        seed: Determines order and dropout.
+        reporter: Shows progress.
     """
 
-    def __init__(
-        self,
-        head: TaskHead,
-        items: Sequence[Item],
-        score: Callable[[TaskHead], float],
-        encoder: TextEncoder,
-        settings: TrainSettings,
-        seed: int,
-        reporter: Reporter,
-    ) -> None:
-        self._head, self._items, self._score, self._encoder = head, items, score, encoder
-        self._settings, self._seed, self._reporter = settings, seed, reporter
-        self._live = encoder.cache if isinstance(encoder.cache, LiveVectors) else None
-        learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
-        groups = mix_parameter_groups(head, learning_rate, settings.mix_learning_rate)
+    head: TaskHead
+    items: Sequence[Item]
+    score: Callable[[TaskHead], float]
+    encoder: TextEncoder
+    settings: TrainSettings
+    seed: int
+    reporter: Reporter
+
+    def __post_init__(self) -> None:
+        self._live = self.encoder.cache if isinstance(self.encoder.cache, LiveVectors) else None
+        learning_rate = _CRF_LEARNING_RATE if self.head.settings.is_crf else self.settings.learning_rate
+        groups = mix_parameter_groups(self.head, learning_rate, self.settings.mix_learning_rate)
         if self._live is not None:
-            groups.append({"params": list(self._live.bilm.parameters()), "lr": settings.bilm_learning_rate})
+            groups.append({"params": list(self._live.bilm.parameters()), "lr": self.settings.bilm_learning_rate})
         self._optimizer = torch.optim.Adam(groups)
-        self._modules = nn.ModuleDict({"head": head} | ({"bilm": self._live.bilm} if self._live else {}))
+        self._modules = nn.ModuleDict({"head": self.head} | ({"bilm": self._live.bilm} if self._live else {}))
         self._precision = ""
         self.lines: list[dict[str, Any]] = []
+
+    def run(self, work: Work) -> TrainedHead:
+        """Train the network, or continue after the epochs that are finished in the work folder."""
+        parts = self.resume(work)
+        step = Step(name="epochs", compute=self.compute, unit="epochs", total=self.settings.epochs, in_order=True)
+        for part in work.run(step, self.iter_epochs(), after=list(parts)):
+            parts.append(part)
+            self.remove_unused(parts)
+        best = best_epoch(self.lines) - 1
+        tensors = load_tensors(parts[best].file(_MODULES))
+
+        def weights_of(module: str) -> dict[str, Tensor]:
+            start = f"{module}."
+            return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+        return TrainedHead(weights_of("head"), weights_of("bilm"), self.lines, self.lines[best]["dev_score"])
 
     def resume(self, work: Work) -> list[FinishedPart]:
         """Load the state after the last finished epoch; return all finished epochs."""
@@ -150,12 +143,12 @@ class _Training:
             groups = self._optimizer.state_dict()["param_groups"]
             self._optimizer.load_state_dict({"state": known, "param_groups": groups})
             self._precision = last.value()["precision"]
-        self._precision = choose_lstm_precision(self._head, self._settings.batch_size, self._precision)
+        self._precision = choose_lstm_precision(self.head, self.settings.batch_size, self._precision)
         return parts
 
     def iter_epochs(self) -> Iterator[int]:
         """Yield the numbers of the epochs to come, counted from 1, until the score has stopped rising."""
-        while len(self.lines) < self._settings.epochs and not _has_stopped_rising(self.lines, self._settings):
+        while len(self.lines) < self.settings.epochs and not _has_stopped_rising(self.lines, self.settings):
             yield len(self.lines) + 1
 
     def compute(self, epoch: int, files: Files) -> Json:
@@ -163,15 +156,12 @@ class _Training:
         if self._live is not None:
             self._live.thaw(epoch)
         started = time.perf_counter()
-        with self._reporter.progress(f"seed {self._seed}", unit="texts", total=len(self._items)) as progress:
+        with self.reporter.progress(f"seed {self.seed}", unit="texts", total=len(self.items)) as progress:
             if self.lines:
                 progress.update(0, loss=self.lines[-1]["train_loss"], dev=self.lines[-1]["dev_score"])
-            seeds = [self._seed, epoch]
-            loss = _train_epoch(
-                self._head, self._items, self._optimizer, self._encoder, self._settings, seeds, progress
-            )
-        self._head.eval()
-        line = {"seed": self._seed, "epoch": epoch, "train_loss": loss, "dev_score": self._score(self._head)}
+            loss = self._train_epoch(np.random.default_rng([self.seed, epoch]), progress)
+        self.head.eval()
+        line = {"seed": self.seed, "epoch": epoch, "train_loss": loss, "dev_score": self.score(self.head)}
         self.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
         states = self._optimizer.state_dict()["state"]
         flat = {f"{number}.{key}": value for number, state in states.items() for key, value in state.items()}
@@ -180,39 +170,30 @@ class _Training:
                 save_tensors(tensors, path)
         return {"line": self.lines[-1], "precision": self._precision}
 
+    @with_half_of_the_threads()
+    def _train_epoch(self, generator: np.random.Generator, progress: Progress) -> float:
+        """Train on all batches once; return the mean loss."""
+        self.head.train()
+        torch.manual_seed(int(generator.integers(2**62)))
+        total = 0.0
+        for batch in shuffled_batches([item.length for item in self.items], self.settings.batch_size, generator):
+            items = [self.items[row] for row in batch]
+            self._optimizer.zero_grad()
+            loss = self.head.loss(batches_of(items, self.encoder), targets_of(items))
+            loss.backward()  # type: ignore[no-untyped-call]
+            learning = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+            torch.nn.utils.clip_grad_norm_(learning, _LARGEST_GRADIENT)
+            self._optimizer.step()
+            total += loss.item() * len(items)
+            progress.update(len(items))
+        return total / len(self.items)
+
     def remove_unused(self, parts: Sequence[FinishedPart]) -> None:
         """Delete the files of earlier epochs except for the best weights."""
         best = parts[best_epoch(self.lines) - 1]
         for part in parts[:-1]:
             for suffix in (_OPTIMIZER, *((_MODULES,) if part != best else ())):
                 part.file(suffix).unlink(missing_ok=True)
-
-
-@with_half_of_the_threads()
-def _train_epoch(
-    head: TaskHead,
-    items: Sequence[Item],
-    optimizer: torch.optim.Optimizer,
-    encoder: TextEncoder,
-    settings: TrainSettings,
-    seeds: list[int],
-    progress: Progress,
-) -> float:
-    head.train()
-    generator = np.random.default_rng(seeds)
-    torch.manual_seed(int(generator.integers(2**62)))
-    total = 0.0
-    for batch in shuffled_batches([item.length for item in items], settings.batch_size, generator):
-        chosen = [items[index] for index in batch]
-        optimizer.zero_grad()
-        loss = head.loss(batches_of(chosen, encoder), targets_of(chosen))
-        loss.backward()  # type: ignore[no-untyped-call]
-        learning = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        torch.nn.utils.clip_grad_norm_(learning, _LARGEST_GRADIENT)
-        optimizer.step()
-        total += loss.item() * len(chosen)
-        progress.update(len(chosen))
-    return total / len(items)
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:

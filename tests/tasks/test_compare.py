@@ -34,7 +34,7 @@ from elmo_zh.tasks.compare import (
     Run,
     compare_task,
 )
-from elmo_zh.tasks.train_head import train_head
+from elmo_zh.tasks.train_head import Training
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
@@ -66,11 +66,13 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
 
-    def train(*args: Any, **values: Any) -> Any:
-        seeds.append(values["seed"])
-        return train_head(*args, **values)
+    run = Training.run
 
-    monkeypatch.setattr("elmo_zh.tasks.prepared_task.train_head", train)
+    def train(self: Training, *args: Any) -> Any:
+        seeds.append(self.seed)
+        return run(self, *args)
+
+    monkeypatch.setattr(Training, "run", train)
     return seeds
 
 
