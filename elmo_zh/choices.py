@@ -171,18 +171,13 @@ HDF5_LAYOUTS = Registry(
 # Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.
 MODELS = Registry("model", "elmo_zh.models", {})
 
-# Choices without modules of their own; the comment after each names the module that implements them.
-HDF5_COMPRESSIONS = ("none", "gzip", "lzf")  # embed/formats/hdf5_packed
-POOL_METHODS = ("mean", "max", "first-last")  # embed/reduction
-UNKNOWN_WAYS = ("auto", "unk", "backoff")  # embed/word_vectors
-RANKINGS = ("pattern", "slot")  # embed/substitutes
-VECTOR_DTYPES = ("float32", "float16")  # embed/dump
-WEIGHT_DTYPES = ("float32", "float16")  # bundle/write
-DEVICES = ("auto", "cpu", "cuda")  # model/precision
-TRAIN_PRECISIONS = ("auto", "float32", "bfloat16")  # model/precision, of training
-EMBED_PRECISIONS = ("float32", "bfloat16", "int8")  # model/precision, of inference
-BUNDLE_LAYOUTS = ("bundle", "simple_elmo", "safetensors")  # bundle/write
-UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")  # text/unicode_form
-SCRIPTS = ("none", "simplified", "traditional")  # text/script
-BAD_BYTES = ("strict", "skip-line", "replace")  # corpus/decoding
-DOCUMENTS = ("file", "paragraph", "line")  # corpus/readers/plain
+# Choices that a setting or an option shares with code that has no modules for them.
+POOL_METHODS = ("mean", "max", "first-last")
+RANKINGS = ("pattern", "slot")
+WEIGHT_DTYPES = ("float32", "float16")
+DEVICES = ("auto", "cpu", "cuda")
+TRAIN_PRECISIONS = ("auto", "float32", "bfloat16")
+EMBED_PRECISIONS = ("float32", "bfloat16", "int8")
+UNICODE_FORMS = ("none", "NFC", "NFD", "NFKC", "NFKD")
+SCRIPTS = ("none", "simplified", "traditional")
+DOCUMENTS = ("file", "paragraph", "line")

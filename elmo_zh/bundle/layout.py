@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_zh.choices import BUNDLE_LAYOUTS, WEIGHT_DTYPES
+from elmo_zh.choices import WEIGHT_DTYPES
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import OutputError
 from elmo_zh.language import _
@@ -34,7 +34,7 @@ class BundleForm:
     layout: str = declare(
         "bundle",
         "Files to write: a bundle for elmo-zh, the files that simple_elmo reads, or the weights as safetensors.",
-        choices=BUNDLE_LAYOUTS,
+        choices=("bundle", "simple_elmo", "safetensors"),
     )
     dtype: str = declare(
         "float32",

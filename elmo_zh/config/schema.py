@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, fields
 from elmo_zh.choices import (
     DEVICES,
     EMBED_PRECISIONS,
-    HDF5_COMPRESSIONS,
     HDF5_LAYOUTS,
     OUTPUT_FORMATS,
     POOL_METHODS,
     TRAIN_PRECISIONS,
-    UNKNOWN_WAYS,
-    VECTOR_DTYPES,
 )
 from elmo_zh.config.declare import Section, declare, is_pattern
 from elmo_zh.config.layers import Layers
@@ -315,7 +312,7 @@ class EmbedConfig(Section):
         "Layers to write: all, average (their mean), top (last), mix (learned weights) or numbers, such as 0 or 1,2.",
     )
     dtype: str = declare(
-        "float32", "Numeric type of the vectors: float32 or float16 (half the size).", choices=VECTOR_DTYPES
+        "float32", "Numeric type of the vectors: float32 or float16 (half the size).", choices=("float32", "float16")
     )
     pool: str = declare(
         "none",
@@ -332,7 +329,9 @@ class EmbedConfig(Section):
         "Layout of hdf5: {choices}.",
         choices=HDF5_LAYOUTS,
     )
-    compression: str = declare("none", "Compression of packed hdf5: none, gzip or lzf.", choices=HDF5_COMPRESSIONS)
+    compression: str = declare(
+        "none", "Compression of packed hdf5: none, gzip or lzf.", choices=("none", "gzip", "lzf")
+    )
     precision: str = declare(
         "float32",
         "Precision of matrix products: float32 (exact), or bfloat16 or int8 (CPU only), both faster on newer CPUs.",
@@ -341,7 +340,7 @@ class EmbedConfig(Section):
     unknown: str = declare(
         "auto",
         "Read unknown words as <UNK> (unk) or as the known words in them (backoff); auto: backoff unless fine-tuning.",
-        choices=UNKNOWN_WAYS,
+        choices=("auto", "unk", "backoff"),
     )
     batch_tokens: int = declare(4096, "Maximum number of tokens computed in one batch.", least=1, free=True)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elmo_zh.choices import BAD_BYTES, CORPUS_FORMATS, DOCUMENTS, SCRIPTS, SEGMENTERS, UNICODE_FORMS
+from elmo_zh.choices import CORPUS_FORMATS, DOCUMENTS, SCRIPTS, SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config.declare import Section, declare, is_encoding
 from elmo_zh.language import N_
 
@@ -102,7 +102,7 @@ class TextConfig(Section):
     bad_bytes: str = declare(
         "skip-line",
         "How to treat undecodable bytes: skip-line (skip and count the line), replace (with U+FFFD) or strict (error).",
-        choices=BAD_BYTES,
+        choices=("strict", "skip-line", "replace"),
         later=True,
     )
     document: str = declare(

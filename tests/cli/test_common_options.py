@@ -48,11 +48,11 @@ neighbours: 的 --in {sentence} --index {index}
 senses: 的 --index {index}
 drift: {index} {later} --min-count 2
 explore: {index} --word 的 --output {new}.html
-concordance: 的 {heldout}
-frequencies: {heldout}
-collocates: 的 {heldout}
-keywords: {heldout} --where {where} --against-where {where}
-words: {heldout}
+concordance: 的 {corpus}
+frequencies: {corpus}
+collocates: 的 {corpus}
+keywords: {corpus} --where {where} --against-where {where}
+words: {corpus}
 convert: {model} --output {new}
 info: {model}
 plan: {corpus} --run {run} --no-training
