@@ -28,7 +28,7 @@ def segment_error(*corpus: str | Path) -> str:
 
 
 def test_a_path_that_does_not_exist(sample_run: SampleRun, tmp_path: Path) -> None:
-    expected = f"does not exist. Check the path; it is relative to the current folder {tmp_path}."
+    expected = f"does not exist (looked in {tmp_path}). Check the path."
     assert elmo_zh("plan", "/no/such.txt").only_error().startswith("/no/such.txt does not exist (looked in /no).")
     assert segment_error("no/*.txt").startswith(f"no/*.txt {expected}")
     for command in ("embed", "evaluate"):
