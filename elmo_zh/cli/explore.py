@@ -78,7 +78,7 @@ def explore(
     check_packages()
     with ExitStack() as stack:
         stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
-        server = stack.enter_context(_server(common, port).serving()) if output is None else None
+        server = stack.enter_context(_server(port).serving()) if output is None else None
         # Announce the page once, before the first step that takes long; errors before that open no browser.
         opens = not (no_browser or common.as_json)
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
@@ -145,16 +145,14 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
             path=index.path, number=number, word_list=choice.word_list, missing=first_ten(missing)
         )
         if not found:
-            raise ElmoZhError(
-                _("{problem}. List words that the index contains, or leave out --words.").format(problem=problem)
-            )
+            raise ElmoZhError(problem)
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
     return replace(choice, words=(*choice.words, *found))
 
 
-def _server(common: Common, port: int | None) -> "ExploreServer":
+def _server(port: int | None) -> "ExploreServer":
     """Return a server; if no port is given and the usual one is in use, choose another."""
     from elmo_zh.errors import OutputError
     from elmo_zh.explore.server import ExploreServer
@@ -164,20 +162,15 @@ def _server(common: Common, port: int | None) -> "ExploreServer":
     except OutputError:
         if port is not None:
             raise
-        common.console.note(_("Port {PORT} is in use, so another one is used.").format(PORT=_PORT))
-        return ExploreServer(0)
+        return ExploreServer(0)  # its address is shown
 
 
 def _announce(common: Common, address: str, *, opens: bool) -> None:
     from elmo_zh.explore.server import open_in_browser
 
     is_opened = opens and open_in_browser(address)
-    line = (
-        _("The page is open in your browser: {address}").format(address=address)
-        if is_opened
-        else _("Open {address} in a browser.").format(address=address)
-    )
-    common.console.note(_("{line} Until the data has been computed, the page shows only a notice.").format(line=line))
+    line = _("The page is open in your browser: {address}") if is_opened else _("Open {address} in a browser.")
+    common.console.note(line.format(address=address))
 
 
 def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
@@ -199,7 +192,7 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
         sentences.compute_words()
         server.wait()
     except KeyboardInterrupt:
-        common.console.note(_("The server has stopped."))
+        return
 
 
 def _described(data: dict[str, Any]) -> dict[str, Any]:

@@ -167,7 +167,6 @@ def test_the_server_ends_at_once_though_a_client_is_slow(tmp_path: Path, model: 
         assert server.stderr is not None
         told = server.stderr.readline() + server.stderr.readline()
         port = int(re.findall(r":(\d+)/", told.decode())[0])
-        assert b"shows only a notice" in told
         shown = server.stdout.readline().decode()
         assert shown == f"http://127.0.0.1:{port}/ shows 4 occurrences of 1 word. Ctrl-C stops the server.\n"
         asking = HTTPConnection("127.0.0.1", port)
