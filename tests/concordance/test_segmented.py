@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from contract.command_line import elmo_zh
 
 # The segmenter would divide the title at the sign, and join 下 and 雨.
@@ -27,3 +28,12 @@ def test_tokens_are_those_of_the_text(tmp_path: Path) -> None:
     text.write_text(LINES + "下雨 了\n", encoding="utf-8")
     new = {row["word"] for row in elmo_zh("words", text, "--segmented", *limits).result()["rows"]}
     assert "下雨" not in new
+
+
+@pytest.mark.parametrize("query", ["ＡＰＰ", "APP", "１００元", "e\u0301tude", "\u00e9tude", "👨\u200d👩", "*ＡＰ*"])
+def test_a_query_is_prepared_as_the_text(query: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("他用ＡＰＰ买了苹果，价格１００元，e\u0301tude，👨\u200d👩。\n", encoding="utf-8")
+    assert elmo_zh("concordance", query, path, "--set", "text.segmenter=character").status == 0
+    path.write_text("ＡＰＰ 很 好\n", encoding="utf-8")
+    assert elmo_zh("concordance", "ＡＰＰ", path, "--segmented").status == 0

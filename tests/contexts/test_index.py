@@ -76,13 +76,13 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
 
 
 def test_segmented_and_split_texts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    path = write_text(tmp_path / "a.txt", ["我们 吃 苹果 。", "今天 吃。我们 吃 苹果 ！"])
+    path = write_text(tmp_path / "a.txt", ["我们 吃 苹果 。", "今天 吃。我们 。 吃 苹果 ！"])
     segmented = indexed(embedder, [path], tmp_path / "segmented", segmented=True, min_count=1)
-    assert found_occurrences(segmented)[3:] == [("今天", 1, 0), ("吃。我们", 1, 1), ("吃", 1, 2), ("苹果", 1, 3)]
+    assert found_occurrences(segmented)[3:] == [("今天", 1, 0), ("吃。我们", 1, 1), ("吃", 1, 3), ("苹果", 1, 4)]
     split = indexed(embedder, [path], tmp_path / "split", split=True, min_count=1)
     apple = split.occurrence(int(split.occurrences("苹果")[1]))
     line = split.line(apple.line)
-    assert (line.text, line.number, line.text[apple.start : apple.end]) == ("我们 吃 苹果 ！", 1, "苹果")
+    assert (line.text, line.number, line.text[apple.start : apple.end]) == (" 吃 苹果 ！", 1, "苹果")
 
 
 def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def test_rows_without_their_words_are_refused(
 def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
     """Given at once or later; what a bundle knows already is not overruled."""
     first, raw, words = tmp_path / "first", tmp_path / "raw.txt", tmp_path / "words.txt"
-    raw.write_text("今天 吃　苹果手机。\n", encoding="utf-8")
+    raw.write_text("今天 吃 　苹果手机。\n", encoding="utf-8")
     convert(CHARACTERS().write(tmp_path / "source"), first)
     (told,) = elmo_zh("embed", raw, "--model", first).errors
     assert told.endswith("--set text.segmenter=jieba")
@@ -369,7 +369,7 @@ def test_raw_text_needs_a_known_segmenter(tmp_path: Path, out: Path) -> None:
         dictionary = ["--set", f"text.user_dictionary={words}"] if name == "jieba" else []
         convert(first, out, "--force", "--set", f"text.segmenter={name}", *dictionary)
         # U+3000 is white space too, and made a space.
-        assert ElmoEmbedder.load(out).tokens("今天 吃　苹果手机。") == expected
+        assert ElmoEmbedder.load(out).tokens("今天 吃 　苹果手机。") == expected
         info = info_of(out)
         assert (info["segmenter"]["name"], info["text"]["segmenter"]) == (name, name)
         assert info["origin"] == info_of(first)["origin"]

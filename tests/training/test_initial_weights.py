@@ -54,6 +54,16 @@ def test_a_model_gets_the_vectors_and_the_bias(is_tied: bool) -> None:
     assert model.softmax.bias.tolist() == [0] * 5
 
 
+@pytest.mark.parametrize("vectors", [[[1, 2]], [[0, 0], [0, 0]], [[3, 1], [3, 1]]])
+def test_equal_vectors_are_no_start(vectors: list[list[float]]) -> None:
+    """Centred they are zero, as are all rows drawn like them, and training never leaves zero."""
+    model, rows = LanguageModel.build(SMALLEST, tie_softmax=False), np.arange(3, 3 + len(vectors))
+    initialise_model(model, 1, WordVectors(rows=rows, vectors=np.array(vectors, np.float32)))
+    given = model.bilm.token_table.weight.clone()
+    initialise_model(model, 1, None)
+    assert given.tolist() == model.bilm.token_table.weight.tolist()
+
+
 # Where the rows of a new vocabulary come from
 
 
