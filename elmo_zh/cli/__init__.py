@@ -37,7 +37,7 @@ from elmo_zh.cli.task_predict import score as score_task
 from elmo_zh.cli.task_probe import probe
 from elmo_zh.cli.translated_help import speak
 from elmo_zh.errors import OptionError
-from elmo_zh.language import _, chosen_language, translate
+from elmo_zh.language import N_, _, chosen_language
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
@@ -66,10 +66,10 @@ for _command in (fit, predict, score_task, compare, probe):
 
 # The sections of `elmo-zh --help`, with the commands in the order in which they are used.
 SECTIONS = {
-    "Prepare": (plan, segment, vocab, word2vec, encode),
-    "Train": (train, export, pipeline),
-    "Use": (embed, evaluate, score, substitutes, task, convert),
-    "Study": (
+    N_("Prepare"): (plan, segment, vocab, word2vec, encode),
+    N_("Train"): (train, export, pipeline),
+    N_("Use"): (embed, evaluate, score, substitutes, task, convert),
+    N_("Study"): (
         concordance,
         frequencies,
         collocates,
@@ -81,7 +81,7 @@ SECTIONS = {
         drift,
         explore,
     ),
-    "Inspect": (info,),
+    N_("Inspect"): (info,),
 }
 
 
@@ -92,7 +92,7 @@ class SectionedHelp(SettingsGroup):
         """Write the sections, with all descriptions in one column."""
         width = max(map(len, self.commands))
         for title, commands in SECTIONS.items():
-            with formatter.section(translate(title)):
+            with formatter.section(_(title)):
                 # Without a limit, click would cut a sentence off where the line ends.
                 rows = [(str(each.name).ljust(width), each.get_short_help_str(limit=1000)) for each in commands]
                 formatter.write_dl(rows)
@@ -148,7 +148,7 @@ def _show(error: click.UsageError) -> None:
         error.show()
         return
     advised = with_advice(error)
-    told = translate(advised.format_message())
+    told = advised.format_message()
     if chosen_language() != "en":
         told = re.sub(r"'[.。]( |$)", "'。", told)  # click joins its translated sentences as in English
     click.UsageError(told, advised.ctx).show()
@@ -179,11 +179,12 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt, SystemExit) as stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that a second Ctrl-C does not interrupt the cleanup
         _end_children()
-        again = "the same command without --force" if "--force" in sys.argv else "the same command again"
         status = stop.code if isinstance(stop, SystemExit) else EXIT_INTERRUPTED
         # click exits with 1 if its output was closed; one of several training processes speaks for all of them.
         if status != EXIT_KNOWN_PROBLEM and os.environ.get("RANK", "0") == "0":
-            click.echo(translate(f"Interrupted. Run {again} to continue."), err=True)
+            without_force = _("Interrupted. Run the same command without --force to continue.")
+            again = _("Interrupted. Run the same command again to continue.")
+            click.echo(without_force if "--force" in sys.argv else again, err=True)
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error, next(iter(sys.argv[1:]), ""))
@@ -191,6 +192,6 @@ def main() -> None:
             error.add_note(_("This is a bug in elmo-zh. Please report it with the lines above."))
             raise
         for message in messages:
-            click.echo(one_line(_("Error: {message}").format(message=translate(message))), err=True)
+            click.echo(one_line(_("Error: {message}").format(message=message)), err=True)
         status = EXIT_USAGE if isinstance(error, OptionError) else EXIT_KNOWN_PROBLEM
     sys.exit(status if isinstance(status, int) else 0)

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
-from elmo_zh.language import N_, _, translate
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Progress
 
 # No line in the first 15 seconds; the rate is the mean since the start.
@@ -80,11 +80,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print an informative message, unless --quiet."""
         if not self._quiet:
-            _print(translate(message))
+            _print(message)
 
     def warn(self, message: str) -> None:
         """Print a warning, even with --quiet."""
-        _print(_("Warning: {message}").format(message=translate(message)))
+        _print(_("Warning: {message}").format(message=message))
 
     @contextmanager
     def progress(

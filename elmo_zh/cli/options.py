@@ -17,7 +17,7 @@ from elmo_zh.choices import DEVICES
 from elmo_zh.cli.console import Console
 from elmo_zh.config import Config, config_names, load_config, render_config, setting
 from elmo_zh.config.declare import Value, declare, values_of
-from elmo_zh.language import N_, _, translate
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
 
@@ -159,7 +159,7 @@ class Common:
             click.echo(json.dumps(_without_nan(result), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(translate(line))
+                click.echo(line)
 
 
 def _without_nan(value: Any) -> Any:
