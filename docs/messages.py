@@ -25,7 +25,7 @@ from elmo_zh.config import SECTIONS, Config
 from elmo_zh.language import DOMAIN, LOCALES
 
 PO = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.po"
-KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3), "declare": (2,)}
+KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3), "in_language": (1,), "declare": (2,)}
 # So that the file changes only with its messages.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,9 +5,6 @@ import re
 
 from contract.command_line import ROOT
 
-from elmo_zh.language import LOCALES
-from elmo_zh.old_translation import read_catalogue
-
 HABITS = re.compile(
     r"(?:^|[.!?|] +)Of (?!course)|(?:^|[.!|] +)What [^.?|]+[.|]|\b(?:that|those) of\b|\b(?:is|are) (?:none|told)\b"
     r"|\bstoreys?\b|\bwhereof\b|\bof (?:your|another|one) field\b",
@@ -20,7 +17,6 @@ def test_nothing_that_users_or_contributors_read_has_a_habit_of_style():
     # Generated pages repeat messages, and the log and the changes are records.
     pages = [each for each in names if each.name not in ("commands.md", "settings.md", "log.md", "CHANGELOG.md")]
     texts = {str(path): re.sub(r"```.*?```|`[^`]*`", "", path.read_text("utf-8"), flags=re.DOTALL) for path in pages}
-    texts |= {text: text for text in read_catalogue(LOCALES / "zh" / "LC_MESSAGES" / "messages.mo")}
     for path in ROOT.glob("elmo_zh/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):

@@ -29,12 +29,18 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.concordance import CollocateOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import aligned, counted
 from elmo_zh.run.tables import TABLE_SUFFIXES, cell, save_rows
 
 # Columns with text, which tables align to the left.
 _LEFT = ("usage", "word", "part")
+# The headings of the tables, which are the names of the rows' fields with spaces.
+_HEADINGS = (
+    *(N_("usage"), N_("word"), N_("part"), N_("count"), N_("other count"), N_("per million"), N_("other per million")),
+    *(N_("dispersion"), N_("together"), N_("expected"), N_("log likelihood"), N_("log dice"), N_("log ratio")),
+    *(N_("entropy")),
+)
 
 
 @click.command()

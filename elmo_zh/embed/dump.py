@@ -181,11 +181,14 @@ class DumpJob:
         missing_bytes = copies * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
         space = work.require_space(self.output, max(0, missing_bytes), advice=advice)
-        unit = "sentence" if self.settings.split_sentences else "line"
+        if self.settings.split_sentences:
+            lines = counted(counts.lines, "{number} sentence", "{number} sentences")
+        else:
+            lines = counted(counts.lines, "{number} line", "{number} lines")
         work.reporter.note(
             _("{name} contains {lines} and {tokens}; the vectors take {vector_bytes}, {space}").format(
                 name=self.text.name,
-                lines=counted(counts.lines, unit),
+                lines=lines,
                 tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
                 vector_bytes=format_bytes(contents.vector_bytes),
                 space=space,

@@ -27,14 +27,14 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
         style: dict[str, Any] = {"marker": "o", "markersize": 4, "alpha": 1 - 0.6 * number / len(seeds)}
         for axes, name in ((score_axes, "dev_score"), (loss_axes, "train_loss")):
             points = [line["epoch"] for line in epochs], [line[name] for line in epochs]
-            axes.plot(*points, label=in_language(f"seed {seed}"), color=DATA_COLOUR, **style)
-    score_axes.set_ylabel(in_language(f"{metric} on the development examples"))
+            axes.plot(*points, label=in_language("seed {seed}", seed=seed), color=DATA_COLOUR, **style)
+    score_axes.set_ylabel(in_language("{metric} on the development examples", metric=metric))
     loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epoch"))
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(seeds) > 1:
         score_axes.legend(frameon=False)
     best = max(line["dev_score"] for line in lines)
-    add_title(figure, title, [f"best {metric}: {best:.4f}"])
+    add_title(figure, title, [in_language("best {metric}: {best}", metric=metric, best=f"{best:.4f}")])
     return figure
 
 
@@ -53,7 +53,9 @@ def learning_figure(
     axes.set_xscale("log")
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.minorticks_off()
-    axes.set(xlabel=in_language("training examples"), ylabel=in_language(f"{metric} on the test examples"))
+    axes.set(
+        xlabel=in_language("training examples"), ylabel=in_language("{metric} on the test examples", metric=metric)
+    )
     axes.legend(frameon=False)
     add_title(figure, title, [detail])
     return figure
@@ -77,7 +79,11 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": colour}
         axes.text(column, row, f"{matrix[row, column]:,}", **style)
     left_out = len(labels) - len(names)
-    add_title(figure, title, [f"number of rare labels left out: {left_out}"] if left_out else [])
+    add_title(
+        figure,
+        title,
+        [in_language("number of rare labels left out: {left_out}", left_out=left_out)] if left_out else [],
+    )
     return figure
 
 

@@ -76,7 +76,7 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
         offset = _SPREAD * ((number + 0.5) / len(curves) - 0.5)
         places = [place + offset for place in range(len(points))]
         values = [point.distance for point in points]
-        label = word if can_write(word) else f"word {number + 1}"
+        label = word if can_write(word) else in_language("word {number}", number=number + 1)
         axes.plot(places, values, color=colour, linewidth=1, alpha=0.6)
         axes.vlines(places, [point.low for point in points], [point.high for point in points], color=colour, alpha=0.6)
         faces = [colour if point.is_found else "white" for point in points]

@@ -103,10 +103,8 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} days"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, one: str, many: str) -> str:
     """Fill a number, with commas, into the message for it: `counted(n, "{number} line", "{number} lines")`."""
-    if not many:  # in messages that are translated when they are finished
-        return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
     return ngettext(one, many, number).format(number=f"{number:,}")
 
 
@@ -127,7 +125,7 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), header: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a table's rows for a terminal, with the columns in `left` left-aligned and the others right-aligned."""
+    """Yield a table's rows for a terminal, below the translated header; the columns in `left` are left-aligned."""
     rows = [[*map(_, header)], *rows] if header else rows
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:

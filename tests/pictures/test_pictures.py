@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from elmo_zh.old_translation import Translator
 from elmo_zh.pictures import canvas
 from elmo_zh.pictures.canvas import (
     can_write,
@@ -166,7 +165,7 @@ def test_every_word_has_its_own_colour_and_marker_and_a_line_of_the_legend() -> 
 def test_pictures_are_in_the_language_of_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of the data stay as they are, and so do texts that no font can write."""
     messages = {"true label": "真实", "training loss": "困惑", "predicted label": "\U0001fffe"}
-    monkeypatch.setattr(canvas, "translate", Translator(messages).translate)
+    monkeypatch.setattr(canvas, "_", lambda message: messages.get(message, message))
     figure = confusion_figure(np.eye(2, dtype=np.int64), ["training loss", "b"], "x")
     canvas.save_picture(figure, tmp_path / "confusion.png")
     assert (figure.axes[0].get_ylabel(), figure.axes[0].get_xlabel()) == ("真实", "predicted label")
