@@ -186,7 +186,8 @@ def concordance(
 
 def num_occurrences(query: str, count: int) -> str:
     """Return the line that says how often a query was found."""
-    return f"{query}: {counted(count, '{number} occurrence', '{number} occurrences')}"
+    occurrences = counted(count, "{number} occurrence", "{number} occurrences")
+    return _("{query}: {occurrences}").format(query=query, occurrences=occurrences)
 
 
 def num_shown(title: str, num_rows: int, total: int) -> str:
