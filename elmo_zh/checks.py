@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from elmo_zh.config.declare import Value, values_of
 from elmo_zh.config.layers import NAMES as LAYER_NAMES
 from elmo_zh.config.layers import Layers
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.language import N_, _
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +35,9 @@ _REPR.maxstring, _REPR.maxother = 40, 60
 
 def refusal(kind: type[Exception], call: str, name: str, value: object, expected: str) -> Exception:
     """Return the error to raise for a wrong argument."""
-    return kind(f"{call}: {name} is {_show(value)}; expected {expected}")
+    say = _ if issubclass(kind, ElmoZhError) else N_  # ValueErrors stay English
+    message = say(N_("{call}: {name} is {value}; expected {expected}"))
+    return kind(message.format(call=call, name=name, value=_show(value), expected=expected))
 
 
 def _show(value: object) -> str:
@@ -82,8 +86,9 @@ def check_layers(
     try:
         return Layers(value).require(num_layers, *among)
     except ValueError:
-        expected = f"{', '.join(among)}, or numbers from 0 to {num_layers - 1}, each once"
-        raise refusal(kind, call, name, value, expected) from None
+        say = _ if issubclass(kind, ElmoZhError) else N_  # ValueErrors stay English
+        expected = say(N_("{names}, or numbers from 0 to {last}, each once"))
+        raise refusal(kind, call, name, value, expected.format(names=", ".join(among), last=num_layers - 1)) from None
 
 
 def check_instance(value: object, kind: type[T], call: str, name: str, expected: str) -> T:
