@@ -147,14 +147,18 @@ def _checked_values(
         try:
             yield key, declared[key].convert(value)
         except ValueError:
-            problems.append(f"{source}: {declared[key].refusal(value, section)}.")
+            problems.append(_located(source, declared[key].refusal(value, section)))
+
+
+def _located(source: str, problem: str) -> str:
+    return _("{source}: {problem}.").format(source=source, problem=problem)
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
     """Return a section changed by the values in `source`; raise ConfigError with one message per problem."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(name, values, source, problems)))  # type: ignore[type-var]
-    problems.extend(f"{source}: {problem}." for problem in changed.problems())
+    problems.extend(_located(source, problem) for problem in changed.problems())
     if problems:
         raise ConfigError(*problems)
     return cast(Section, changed)
