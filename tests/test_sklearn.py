@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -123,19 +123,6 @@ def test_the_model_is_loaded_when_it_is_first_needed_and_again_for_other_setting
     assert loads[1:] == [("model", "cpu", "int8")]
 
 
-def test_clones_share_the_model(loads: list[tuple[object, ...]]) -> None:
-    """Whichever of them loads it; another setting of the model has its own."""
-    pipeline = make_pipeline(vectorizer(pool="max"), LogisticRegression())
-    assert cross_val_score(pipeline, TEXTS, LABELS, cv=3).tolist() == [1, 1, 1]
-    twin = clone(clone(pipeline)[0])
-    assert twin.transform(LINES).tolist() == pipeline[0].transform(LINES).tolist()
-    assert loads == [("model", "cpu", "float32")]
-    assert twin.get_params() == pipeline[0].get_params()
-    exact = vectorizer().transform(LINES)
-    assert np.abs(clone(twin).set_params(precision="int8").transform(LINES) - exact).max() > 1e-4
-    assert loads[1:] == [("model", "cpu", "int8")]
-
-
 def test_a_fitted_one_refuses_another_model_in_its_folder_and_a_clone_takes_it(folder: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
     transformer = ElmoVectorizer(model, device="cpu").fit(LINES)
@@ -187,13 +174,6 @@ def test_the_checks_that_scikit_learn_has_for_estimators_of_text() -> None:
     assert get_tags(vectorizer()).input_tags.string
     results = check_estimator(vectorizer(), on_skip=None)
     assert {result["status"] for result in results} == {"passed"}
-
-
-def test_neither_order_nor_company_matter() -> None:
-    expected = vectorizer().transform(LINES)
-    np.testing.assert_allclose(vectorizer().transform(LINES[::-1])[::-1], expected, rtol=0, atol=1e-6)
-    alone = np.concatenate([vectorizer().transform([line]) for line in LINES])
-    np.testing.assert_allclose(alone, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("layers", "numbers"), [("all", [0, 1, 2]), ([2, 0], [2, 0])])

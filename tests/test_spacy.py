@@ -1,14 +1,11 @@
 """The spaCy component against the embedder's vectors, for any tokens, saved and loaded."""
 
-import importlib
-import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import ROOT
 from drawn_bundles import SHAPES, TOKENS, P, write_model
 from messages import message_of, refusal_of
 from numpy.typing import NDArray
@@ -116,19 +113,6 @@ def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> Non
     assert not together[1].vector.any()
 
 
-def test_a_model_of_whole_lines_does_not_split(folder: Path) -> None:
-    embedder = ElmoEmbedder.load(folder / "other", "cpu")
-    doc = pipeline(folder / "other", layer="top")(TEXTS[0])
-    np.testing.assert_allclose(doc.tensor, embedder.embed([TEXTS[0]])[0][-1], rtol=0, atol=1e-6)
-
-
-def test_in_several_processes(folder: Path) -> None:
-    nlp = pipeline(folder / "model")
-    for doc, alone in zip(nlp.pipe(TEXTS, n_process=2, batch_size=2), nlp.pipe(TEXTS), strict=True):
-        np.testing.assert_allclose(doc.tensor, alone.tensor, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-6)
-
-
 def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
     doc = pipeline(folder / "model")("今天吃苹果")
     again = Doc(doc.vocab).from_bytes(doc.to_bytes())
@@ -176,17 +160,3 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
     assert "cannot be read" in message_of(BundleError, lambda: load_with("model"))
     (tmp_path / "nlp" / "elmo_zh").unlink()
     assert str(tmp_path / "nlp" / "elmo_zh") in message_of(BundleError, lambda: load_with("model"))
-
-
-def test_wrong_settings(folder: Path) -> None:
-    for layer in ("all", 3):
-        told = refusal_of(ValueError, lambda layer=layer: pipeline(folder / "model", layer=layer))
-        assert told.startswith(f"ElmoComponent: layer is {layer!r}; expected average, top, or numbers from 0 to 2")
-
-
-def test_the_entry_point_names_the_factory() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [(name, value)] = project["entry-points"]["spacy_factories"].items()
-    module, _, function = value.partition(":")
-    assert name == "elmo_zh"
-    assert callable(getattr(importlib.import_module(module), function))

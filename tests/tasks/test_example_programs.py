@@ -50,8 +50,3 @@ def test_it_learns(
     scores = re.findall(r"epoch \d+: \w+ ([\d.]+) ", answer.stdout)
     assert len(scores) == 10
     assert float(scores[-1]) > 0.7
-
-
-@pytest.mark.parametrize(("name", "most"), [("sentiment.py", 52), ("names.py", 80), ("questions.py", 64)])
-def test_they_stay_short(name: str, most: int) -> None:
-    assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= most

@@ -33,15 +33,6 @@ def test_encodings_and_compressions(tmp_path: Path) -> None:
         assert read(tmp_path / name, CLASSIFY) == expected, name
 
 
-def test_told_columns_come_before_known_names(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", "text,label,other,mood\nA,1,好,x\nB,2,坏,y\n")
-    reading = Reading(kind="classify", text_columns=("other",), label_column="mood")
-    assert read(path, reading) == [("好", "x"), ("坏", "y")]
-    path = written(tmp_path, "b.tsv", "x\t1\t好\ny\t2\t坏\n")
-    reading = Reading(kind="classify", text_columns=("3",), label_column="1")
-    assert read(path, reading) == [("好", "x"), ("坏", "y")]
-
-
 def test_regression_needs_numbers(tmp_path: Path) -> None:
     reading = Reading(kind="classify", regression=True)
     path = written(tmp_path, "a.csv", "text,score\n好,0.5\n坏,-1e3\n")
@@ -126,21 +117,6 @@ def test_spans_that_cannot_be(tmp_path: Path, spans: Any, problem: str) -> None:
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
     assert told.startswith(f"{path}: record 1: ")
     assert problem in told
-
-
-@pytest.mark.parametrize(
-    "span",
-    [
-        [0, 2, "3"],
-        [0.0, "2", 3],
-        {"start": "0", "end": 2.0, "label": ["3"]},
-        {"start": None, "begin": 0, "end": 2, "label": None, "type": 3, "text": None},
-        {"start": 0, "end": 2, "label": "3", "text": None, "word": "李白"},
-    ],
-)
-def test_the_forms_of_numbers_and_null_in_spans(tmp_path: Path, span: object) -> None:
-    path = written(tmp_path, "a.jsonl", json.dumps({"text": "李白，", "spans": [span]}) + "\n")
-    assert read_labelled(path, TAG).examples[0].labels == ("B-3", "E-3", "O")
 
 
 def test_tags_that_continue_no_span_are_counted(tmp_path: Path) -> None:
@@ -276,22 +252,10 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
     assert messages.notes[2].startswith("Split at random with seed 1: ")
 
 
-def test_files_of_parts_come_before_a_column(tmp_path: Path) -> None:
-    data = written(tmp_path, "a.csv", rows_of_parts("csv", ["train", "test", "train", "dev"]))
-    dev = written(tmp_path, "b.csv", "text,label\n新,1\n旧,0\n")
-    dataset = load(DataFiles(data=data, dev=dev))
-    assert [len(dataset.part(part)) for part in PARTS] == [4, 2, 0]
-
-
 def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
     assert told.startswith(f"{path}: row 252 (the header is row 1) has 'other' where ")
-
-
-def test_a_column_of_other_words_divides_nothing(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", "text,label,by\n好,1,train\n坏,0,me\n")
-    assert read_labelled(path, CLASSIFY).notes == ("csv format, columns 1 (text), 2 (label)",)
 
 
 def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:

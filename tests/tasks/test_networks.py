@@ -16,11 +16,9 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
-from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
-from elmo_zh.model.precision_choice import PrecisionChoice
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks import layers, train_head
+from elmo_zh.tasks import train_head
 from elmo_zh.tasks.encode_texts import (
     ALONE,
     FIRST,
@@ -34,7 +32,7 @@ from elmo_zh.tasks.encode_texts import (
     find_owners,
     read_alike,
 )
-from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, choose_lstm_precision, pool_max, pool_mean
+from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, pool_max, pool_mean
 from elmo_zh.tasks.task_head import TaskHead, align, mix_taggers
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.vocabulary.vocabulary import SPECIALS
@@ -134,18 +132,6 @@ def test_every_weight_learns(embedder: ElmoEmbedder, kind: str, changes: dict[st
         targets = torch.zeros(batch.mask.shape, dtype=torch.int64)
     head.loss([batch, *([batch] if kind == "pairs" else [])], targets).backward()
     assert [name for name, parameter in head.named_parameters() if parameter.grad is None] == []
-
-
-def test_the_penalty_of_the_mixes_is_part_of_the_loss(embedder: ElmoEmbedder) -> None:
-    encoder, texts = encoded(embedder, TEXTS)
-    targets = torch.arange(len(texts))
-    losses = []
-    for mix_penalty in (0.0, 0.5):
-        head = head_of("classify", mix_penalty=mix_penalty)
-        with torch.no_grad():
-            head.mixes()["input"].scalar_parameters[0].fill_(2.0)
-        losses.append(float(head.loss([encoder.batch(texts)], targets).detach()))
-    assert losses[1] - losses[0] == pytest.approx(0.5 * 2.0**2, abs=1e-5)
 
 
 def test_alignment_is_the_mean_weighted_by_a_softmax_of_products() -> None:
@@ -315,17 +301,3 @@ def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
             parameter.add_(1)
     live.reset()
     torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(("chosen", "other"), [(BFLOAT16, FLOAT32), (FLOAT32, BFLOAT16)])
-def test_lstms_train_in_the_faster_precision_or_in_the_known_one(
-    monkeypatch: pytest.MonkeyPatch, chosen: Precision, other: Precision
-) -> None:
-    monkeypatch.setattr(layers, "choose_precision", lambda *_: PrecisionChoice(chosen, 1.0))
-    network = MergedBiLSTM(5, 3, 0.0)
-    assert choose_lstm_precision(network, 7) == chosen.name
-    assert network.first.training_precision is network.second.training_precision is chosen
-    # A training that goes on keeps its own.
-    assert choose_lstm_precision(network, 7, other.name) == other.name
-    assert network.first.training_precision is other
-    assert choose_lstm_precision(torch.nn.Linear(5, 3), 7) == ""

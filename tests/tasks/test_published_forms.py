@@ -49,18 +49,6 @@ def test_columns_between_several_signs(tmp_path: Path) -> None:
     assert read(written(tmp_path, "pairs.txt", "\n".join(rows)), PAIRS)[7] == ("句子7", "另一句", "2")
 
 
-def test_texts_differ_and_may_be_empty(tmp_path: Path) -> None:
-    rows = "".join(f"good thing number {n}\t{'非常好的评价' if n % 2 else '差评'}\n" for n in range(40))
-    assert read(written(tmp_path, "a.tsv", rows), CLASSIFY)[1] == ("good thing number 1", "非常好的评价")
-    rows = "".join(f"{n % 2}\t{f'第{n}条' if n % 9 else ''}\n" for n in range(40))
-    assert read(written(tmp_path, "b.tsv", rows), CLASSIFY)[8:10] == [("第8条", "0"), ("", "1")]
-
-
-def test_signs_in_a_text_separate_nothing(tmp_path: Path) -> None:
-    rows = "".join(f"{n % 2},很好!!第{n}次\n" for n in range(20))
-    assert read(written(tmp_path, "a.csv", "label,text\n" + rows), CLASSIFY)[3] == ("很好!!第3次", "1")
-
-
 def test_a_first_row_that_names_unknown_columns(tmp_path: Path) -> None:
     """It is no example if its label never comes again, where all others do; one class more would be wrong."""
     rows = "".join(f"第{n}个句子,{'好' if n % 2 else '坏'}\n" for n in range(20))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh, succeed
-from drawn_bundles import add_word2vec, install_model
 from tasks.labelled import written
 
 QUICK = ("--epochs", "2", "--hidden", "7", "--batch-size", "5")
@@ -125,18 +124,6 @@ def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...],
     assert answer.status == 2
     assert problem in " ".join(answer.stderr.split())
     assert not Path(f"my-{kind}").exists()
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_word2vec_vectors_of_an_installed_model(
-    sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_word2vec(install_model(tmp_path, "toy", monkeypatch))
-    compare = ("task", "compare", "classify", write_data("classify"), "--model", sample_run.model, "--output", "found")
-    quick = (*QUICK, "--shares", "1", "--seeds", "1")
-    result = elmo_zh(*compare, *quick, "--word2vec", "toy", "--json").result()
-    assert result["word2vec"] == str(tmp_path / "packaged")
-    assert "toys does not exist" in elmo_zh(*compare, *quick, "--word2vec", "toys").stderr
 
 
 @pytest.mark.usefixtures("no_pictures")
