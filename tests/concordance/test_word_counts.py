@@ -89,9 +89,13 @@ def test_keywords_compare_two_sets_of_lines() -> None:
     assert (found[0].log_likelihood, found[0].p) == pytest.approx((expected.statistic, expected.pvalue))
     assert found[0].log_ratio == pytest.approx(np.log2((6 / 18) / (0.5 / 8)))
     assert [each.q for each in found] == pytest.approx(false_discovery_control([each.p for each in found]).tolist())
-    # Half an occurrence in so few tokens would be more frequent than 足球 is elsewhere.
-    tiny = compare_words((table, np.arange(10) < 1), (table, np.arange(10) > 0), least=1)
-    assert {each.word: each.log_ratio > 0 for each in tiny}["足球"] is False
+    # Half an occurrence in one token would be more frequent than 乙 is elsewhere.
+    small = table_of([["甲"], ["乙", *["丙"] * 30]])
+    ratios = {
+        word.word: word.log_ratio
+        for word in compare_words((small, np.array([True, False])), (small, np.array([False, True])), least=1)
+    }
+    assert ratios["甲"] > 0 >= max(ratios["乙"], ratios["丙"])
     with pytest.raises(ElmoZhError, match="One of the two sets of lines contains no tokens"):
         compare_words((table, first), (table, np.zeros(10, np.bool_)))
 
