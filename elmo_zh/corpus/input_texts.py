@@ -186,7 +186,9 @@ class InputText:
             )
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
-        for message in layout_messages([(self.name, self.tally.layouts)]):
+        # Whether words are to be divided again depends on the model's segmenter.
+        layouts = {layout: example for layout, example in self.tally.layouts.items() if layout != "words"}
+        for message in layout_messages([(self.name, layouts)]):
             reporter.warn(message)
         if num_empty := num_without_field(self.tally):
             told = {"name": self.name, "count": num_empty, "total": num_lines}

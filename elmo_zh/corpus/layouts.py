@@ -26,10 +26,7 @@ LAYOUTS = {
         "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
         " tab after it and add: --input-format tsv --field 2"
     ),
-    "words": N_(
-        "{names}: words are already separated by spaces. To keep them, add --segmented or, for a run,"
-        " --set text.segmenter=whitespace"
-    ),
+    "words": N_("{names}: words are already separated by spaces. To keep them, add: --set text.segmenter=whitespace"),
 }
 _LEAST_LINES, _MOST_LINES = 4, 200
 _SENTENCE_END = re.compile(r"[。！？!?…；;：:”’」』）)》\"]\s*$")

@@ -43,7 +43,7 @@ def _lines(text: DecodedText, lines: Iterator[str], config: TextConfig, tally: T
         return joined_lines(lines, usual_width(text.head(_HEAD_CHARACTERS)))
     if config.format == "auto" and text.is_start:
         layout, example = find_layout(text.head(_HEAD_CHARACTERS))
-        if layout:
+        if layout and not (layout == "words" and config.segmenter == "whitespace"):
             tally.layouts.setdefault(layout, example)
     return lines
 
