@@ -95,7 +95,10 @@ def main() -> None:
             if run is not None and command == "make train":
                 return match[0]
             lines = answer(command).splitlines()
-            # The set-up of .venv is not repeated here, and a page may cut an output.
+            # The set-up of .venv is not repeated here, and a page may cut an output at its start and its end.
+            if shown[0] == "...":
+                start = next(n for n, line in enumerate(lines) if line.split()[:1] == shown[1].split()[:1])
+                lines = ["...", *lines[start:]]
             lines = [*(line for line in shown[:1] if line.startswith("Setting up ")), *lines]
             lines = [*lines[: len(shown) - 1], "..."] if shown[-1] == "..." else lines
             return "\n".join(["```console", f"$ {command}", *lines, "```"])
