@@ -63,7 +63,7 @@ class Registry:
     def load(self, name: str) -> Any:
         """Return the module or object behind a name; raise ConfigError if it is unknown or cannot be imported."""
         if name in self.built_in:
-            module, _, attribute = self.built_in[name].partition(":")
+            module, _colon, attribute = self.built_in[name].partition(":")
             loaded = importlib.import_module(module)
             return getattr(loaded, attribute) if attribute else loaded
         point = self._plug_ins().get(name)

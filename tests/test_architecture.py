@@ -148,3 +148,22 @@ def test_only_declared_packages_are_imported() -> None:
         for other in imports_of(module):
             top = other.split(".")[0]
             assert top in sys.stdlib_module_names or top == "elmo_zh" or f'"{top}' in text, f"{module}: {top}"
+
+
+def test_no_function_hides_the_translation_of_its_messages() -> None:
+    """A local variable `_` in a function that also calls `_("...")`; ruff and mypy do not see it."""
+    for module in MODULES:
+        for function in ast.walk(tree_of(module)):
+            if isinstance(function, ast.FunctionDef):
+                in_comprehensions = {
+                    id(name)
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.comprehension)
+                    for name in ast.walk(node.target)
+                }
+                marks = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == "_"]
+                stored = [
+                    node for node in marks if isinstance(node.ctx, ast.Store) and id(node) not in in_comprehensions
+                ]
+                called = [node for node in marks if isinstance(node.ctx, ast.Load)]
+                assert not (stored and called), f"{module}, line {function.lineno}"
