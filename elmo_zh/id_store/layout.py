@@ -66,12 +66,15 @@ class Description:
 
 
 def _damaged(path: Path, problem: str) -> RunError:
-    """Return the error for a file of a store that cannot be used, with the command that replaces the store."""
-    return RunError(
-        _("{path} is damaged: {problem}. Encode the text again with: {value}").format(
-            path=path, problem=problem, value=command("encode", "--run", path.parent.parent, "--force")
-        )
-    )
+    """Return the error for a file of a store that cannot be used."""
+    message = _("{path} is damaged: {problem}. Encode the text again with: {value}")
+    return _unusable(message, path.parent, path=path, problem=problem)
+
+
+def _unusable(message: str, folder: Path, **gaps: object) -> RunError:
+    """Return the error for a store that cannot be used; `value` in the message is the command that replaces it."""
+    gaps = {"path": folder, "value": command("encode", "--run", folder.parent, "--force"), **gaps}
+    return RunError(message.format(**gaps))
 
 
 def read_description(folder: Path) -> Description:
@@ -118,9 +121,11 @@ def load_id_store(
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
-        raise _damaged(folder / DESCRIPTION, _("it was encoded with a different vocabulary"))
+        message = _("{path} was encoded with a different vocabulary. Encode the text again with: {value}")
+        raise _unusable(message, folder)
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        raise _damaged(folder / DESCRIPTION, _("it was encoded for another model.mode"))
+        message = _("{path} was encoded for another model.mode. Encode the text again with: {value}")
+        raise _unusable(message, folder)
     for name, size in description.file_bytes().items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:

@@ -21,10 +21,10 @@ from contract.command_line import elmo_zh
 # Full-width and compatibility characters, decomposed accents and Hangul, characters beyond U+FFFF, white space at the
 # ends, both kinds of line end, and a CR within a line. Sentences begin in the middle of lines.
 HARD = (
-    "\ufeff今天 ＡＢＣ 很 贵。　苹果 和 ㍿ 都 贵！ 苹果 呢？\r\n"
+    "\ufeff今天 ＡＢＣ 很 贵。 　苹果 和 ㍿ 都 贵！ 苹果 呢？\r\n"
     "\r\n"
     "　 Cafe\u0301 和 １２３ 苹果 。“\u1112\u1161\u11ab 苹果 。”😀 𠮷野 苹果 ﷺ ﬁ 苹果 ！\r"
-    "苹果 。\t我们 吃 苹果 。 ㌔ 苹果\n"
+    "苹果 。 \t我们 吃 苹果 。 ㌔ 苹果\n"
     "　。 苹果 ①② 苹果 …… 苹果 \n"
 )
 

@@ -74,7 +74,9 @@ def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts
     for path in (Path("weights.hdf5"), Path("corpus.jsonl"), Path("corpus")):
         before = path.read_bytes()
         told = elmo_zh(*arguments, path).only_error()
-        assert told.startswith(f"{path} was not created by this command, so even --force does not replace it.")
+        assert told.startswith(
+            f"{path} was not created by this command, so it is not replaced. Choose another --output."
+        )
         assert path.read_bytes() == before
     Path("corpus").write_bytes(b"")
     assert elmo_zh(*arguments, "corpus").status == 0

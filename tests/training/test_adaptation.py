@@ -18,7 +18,7 @@ from elmo_zh.bundle.settings import (
 from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import ModelConfig, TextConfig
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
+from elmo_zh.model.language_model import LanguageModel, build_modules, build_shape, weights_of
 from elmo_zh.reader.shape import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.segmenters.registry import describe_segmenter
@@ -80,7 +80,7 @@ def moved(bundle: Bundle, config: ModelConfig, vocabulary: Vocabulary = NEW, see
 
 
 def tables(model: LanguageModel | Bundle) -> dict[str, torch.Tensor]:
-    bilm, softmax = model.modules if isinstance(model, Bundle) else (model.bilm, model.softmax)
+    bilm, softmax = build_modules(model.weights) if isinstance(model, Bundle) else (model.bilm, model.softmax)
     assert softmax is not None
     found = {"softmax": softmax.weight.detach(), "bias": softmax.bias.detach()}
     if bilm.shape.characters is None:
