@@ -136,6 +136,8 @@ def explain_no_bundle(path: Path) -> str:
         message = _("{path} is {kind}, not a model bundle. Show it with: {command}")
         return message.format(path=path, kind=_(kind.what), command=command("info", path))
     message = _("{path} is not the folder of a model bundle. Known models: {names}. To train one: {command}")
+    if not path.exists():
+        message = _("{path} does not exist. Known models: {names}. To train one: {command}")
     names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
     shown = ", ".join(names) or _("none")
     return message.format(path=path_from_here(path), names=shown, command=train_command())
