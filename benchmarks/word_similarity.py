@@ -39,8 +39,8 @@ def main() -> None:
         print(f"{path.stem:20s}{len(rows):8,}", end="")
         for table, width in zip(tables, (12, 16, 12, 12), strict=True):
             units = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
-            found = spearmanr((units[left] * units[right]).sum(axis=1), [float(row[2]) for row in rows]).statistic
-            print(f"{100 * found:{width}.1f}", end="")
+            correlation = spearmanr((units[left] * units[right]).sum(axis=1), [float(row[2]) for row in rows]).statistic
+            print(f"{100 * correlation:{width}.1f}", end="")
         print()
 
 

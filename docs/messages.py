@@ -45,13 +45,13 @@ def texts_of_help() -> Iterator[str]:
 
 def messages_of_code() -> Catalog:
     """Return all messages, without translations."""
-    found = Catalog(project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
+    messages = Catalog(project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
     for folder, place in ((LOCALES.parent, ""), (Path(click.__file__).parent, "click/")):
         for name, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords=KEYWORDS):
-            found.add(message, locations=[(place + name, 0)])
+            messages.add(message, locations=[(place + name, 0)])
     for text in texts_of_help():
-        found.add(text, locations=[("help", 0)])
-    return found
+        messages.add(text, locations=[("help", 0)])
+    return messages
 
 
 def gaps_of(message: str) -> set[str]:

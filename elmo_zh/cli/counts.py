@@ -128,21 +128,21 @@ def collocates(
 
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
-        found = read.find(query)
-        require_matches(query, found, texts)
-        parts = {"": found}
+        matches = read.find(query)
+        require_matches(query, matches, texts)
+        parts = {"": matches}
         if near.usages:
             from elmo_zh.concordance.kwic import match_usages
 
-            of_match = match_usages(require_index(read, "--usages"), query, found, layer=None, seed=1)
-            parts = {str(n): found.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
+            of_match = match_usages(require_index(read, "--usages"), query, matches, layer=None, seed=1)
+            parts = {str(n): matches.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
         rows: list[dict[str, Any]] = []
-        for usage, own in parts.items():
-            words = counts.collocates(own, near.window, least=near.min_count)
+        for usage, matches_of_usage in parts.items():
+            words = counts.collocates(matches_of_usage, near.window, least=near.min_count)
             if near.by == "log-dice":
                 words.sort(key=lambda word: -word.log_dice)
             rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]
-        _report(common, rows, options, num_occurrences(query, len(found)), by="usage")
+        _report(common, rows, options, num_occurrences(query, len(matches)), by="usage")
 
 
 @click.command()

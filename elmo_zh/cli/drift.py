@@ -55,7 +55,7 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
     loaded = [ContextIndex.load(path) for path in indexes]
     with common.claimed(options.output, options.picture):
         words = load_word_list(options.words) if options.words else None
-        found = measure_drift(
+        measured = measure_drift(
             *loaded,
             periods=options.periods,
             layer=options.layer,
@@ -68,38 +68,37 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
             reporter=common.console,
         )
         if options.output:
-            save_rows(rows(found.words), options.output, ".tsv")
-        top = found.words[: options.top]
+            save_rows(rows(measured.words), options.output, ".tsv")
+        top = measured.words[: options.top]
         if options.picture:
-            _draw(found, top, options.picture)
-    _report(common, found, loaded, words, options)
-    ends = found.periods[0], found.periods[-1]
-    lines = [moved_lines(*ends, each.word, found.layer, options.lines) for each in top]
-    _finish(common, found, list(zip(top, lines, strict=True)), options)
+            _draw(measured, top, options.picture)
+    _report(common, measured, loaded)
+    _warn(common, measured, loaded, words, options)
+    ends = measured.periods[0], measured.periods[-1]
+    lines = [moved_lines(*ends, word.word, measured.layer, options.lines) for word in top]
+    _finish(common, measured, list(zip(top, lines, strict=True)), options)
 
 
-def _draw(found: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
+def _draw(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.pictures.canvas import save_picture
     from elmo_zh.pictures.usages import Point, drift_figure
 
     curves = {
-        each.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in each.steps] for each in top
+        word.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in word.steps] for word in top
     }
     boundaries = [step.boundary for step in top[0].steps]
     save_picture(
-        drift_figure(curves, boundaries, _("{by}, layer {layer}").format(by=_(found.by), layer=found.layer)), picture
+        drift_figure(curves, boundaries, _("{by}, layer {layer}").format(by=_(drift.by), layer=drift.layer)), picture
     )
 
 
 def _report(
     common: Common,
-    found: "Drift",
+    drift: "Drift",
     indexes: "Sequence[ContextIndex]",
-    words: frozenset[str] | None,
-    options: DriftOptions,
 ) -> None:
-    """Report what was compared; warn about equal texts, words of --words left out, and tests that cannot succeed."""
+    """Report what was compared and what was left out."""
     from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL
 
     model = shown_model(Path(indexes[0].model["path"]))
@@ -109,33 +108,45 @@ def _report(
             " every period. Words with q below {LEVEL}: {value}."
         ).format(
             model=model,
-            words=counted(len(found.words), "{number} word", "{number} words"),
-            layer=found.layer,
-            num_shared=f"{found.num_shared:,}",
+            words=counted(len(drift.words), "{number} word", "{number} words"),
+            layer=drift.layer,
+            num_shared=f"{drift.num_shared:,}",
             LEVEL=LEVEL,
-            value=f"{sum(each.q < LEVEL for each in found.words):,}",
+            value=f"{sum(word.q < LEVEL for word in drift.words):,}",
         )
     )
-    if by_lines := [period.name for period in found.periods if period.by_lines]:
+    if by_lines := [period.name for period in drift.periods if period.by_lines]:
         common.console.note(
             _(
                 "Periods with fewer than {LEAST_DOCUMENTS} documents: {by_lines}. In these, the test"
                 " treats each raw line as a document, so the topic of one document may look like a change."
             ).format(LEAST_DOCUMENTS=LEAST_DOCUMENTS, by_lines=first_ten(by_lines))
         )
-    if found.fragments:
-        pairs = [f"{word} ({whole})" for word, whole in found.fragments.items()]
+    if drift.fragments:
+        pairs = [f"{word} ({whole})" for word, whole in drift.fragments.items()]
         common.console.note(
             _("Left out {pairs} of longer words: {pairs2}. To compare fragments too, add --with-fragments.").format(
                 pairs=counted(len(pairs), "{number} fragment", "{number} fragments"), pairs2=first_ten(pairs)
             )
         )
-    if len(indexes) > 1 and all(_texts_of(each) == _texts_of(indexes[0]) for each in indexes):
+
+
+def _warn(
+    common: Common,
+    drift: "Drift",
+    indexes: "Sequence[ContextIndex]",
+    words: frozenset[str] | None,
+    options: DriftOptions,
+) -> None:
+    """Warn about equal texts, words of --words that were not compared, and tests that cannot succeed."""
+    from elmo_zh.contexts.drift import LEVEL
+
+    if len(indexes) > 1 and all(_texts_of(index) == _texts_of(indexes[0]) for index in indexes):
         common.console.warn(
             _("All indexes are of the same text, so no word can have changed. Give indexes of different texts.")
         )
-    left_out = {each.word for each in found.words} | found.fragments.keys()
-    if missing := sorted((words or frozenset()) - left_out):
+    known = {word.word for word in drift.words} | drift.fragments.keys()
+    if missing := sorted((words or frozenset()) - known):
         common.console.warn(
             _(
                 "{missing} from --words could not be compared: {missing2}. A word must occur in at least"
@@ -147,13 +158,13 @@ def _report(
             )
         )
     least = 1 / (options.permutations + 1)
-    if any(each.p <= least for each in found.words) and all(each.q >= LEVEL for each in found.words):
+    if any(word.p <= least for word in drift.words) and all(word.q >= LEVEL for word in drift.words):
         common.console.warn(
             _("{permutations} may be too few for {words}: no q is below {LEVEL}. Use --permutations {words2}").format(
                 permutations=counted(options.permutations, "{number} permutation", "{number} permutations"),
-                words=counted(len(found.words), "{number} word", "{number} words"),
+                words=counted(len(drift.words), "{number} word", "{number} words"),
                 LEVEL=LEVEL,
-                words2=round(len(found.words) / LEVEL) + 1,
+                words2=round(len(drift.words) / LEVEL) + 1,
             )
         )
 
@@ -225,22 +236,22 @@ def _table_lines(words: "Sequence[WordDrift]") -> list[str]:
     from elmo_zh.contexts.drift_statistics import MEASURES
 
     optional = {
-        _("change"): [each.change for each in words],
-        _("fragment"): [each.fragment for each in words],
+        _("change"): [word.change for word in words],
+        _("fragment"): [word.fragment for word in words],
     }
     more = {name: cells for name, cells in optional.items() if any(cells)}
     measures = [name for name in MEASURES if getattr(words[0], name) is not None]
     header = [N_("word"), words[0].old, words[0].new]
     header += ["excess" if name == "excess" else name.upper() for name in measures]
     header += [N_("interval"), N_("baseline"), N_("old spread"), N_("new spread"), "p", "q", *more]
-    found = []
-    for number, each in enumerate(words):
-        row = [each.word, f"{each.old_count:,}", f"{each.new_count:,}"]
-        row += [f"{getattr(each, name):.4f}" for name in measures]
-        row += [_interval(each), *(f"{value:.4f}" for value in (each.baseline, each.old_spread, each.new_spread))]
-        row += [f"{each.p:.2g}", f"{each.q:.2g}", *(cells[number] or "-" for cells in more.values())]
-        found.append(row)
-    return list(aligned(found, header=header))
+    cells_of_words = []
+    for number, word in enumerate(words):
+        row = [word.word, f"{word.old_count:,}", f"{word.new_count:,}"]
+        row += [f"{getattr(word, name):.4f}" for name in measures]
+        row += [_interval(word), *(f"{value:.4f}" for value in (word.baseline, word.old_spread, word.new_spread))]
+        row += [f"{word.p:.2g}", f"{word.q:.2g}", *(cells[number] or "-" for cells in more.values())]
+        cells_of_words.append(row)
+    return list(aligned(cells_of_words, header=header))
 
 
 def _step_lines(word: "WordDrift") -> list[str]:
@@ -265,8 +276,8 @@ def _moved_line_rows(periods: Sequence[str], lines: "Sequence[Sequence[Neighbour
     """Align lines from two periods at the word, with the name of its period before each line."""
     from elmo_zh.contexts.occurrences import keyword_lines
 
-    names = [name for name, own in zip(periods, lines, strict=True) for _ in own]
-    shown = keyword_lines([line for own in lines for line in own])
+    names = [name for name, lines_of_period in zip(periods, lines, strict=True) for _ in lines_of_period]
+    shown = keyword_lines([line for lines_of_period in lines for line in lines_of_period])
     return [f"  {line}" for line in aligned([*zip(names, shown, strict=True)], left=(0, 1))]
 
 

@@ -178,15 +178,15 @@ def values_of(group: type) -> Mapping[str, Value]:
 @cache
 def _values_of(group: Any) -> Mapping[str, Value]:
     return {
-        each.name: Value(
-            name=each.name,
-            kind=_kind_of(each.type),
-            is_optional=type(None) in get_args(each.type),
-            default=each.default,
-            **each.metadata["declared"],
+        declared_field.name: Value(
+            name=declared_field.name,
+            kind=_kind_of(declared_field.type),
+            is_optional=type(None) in get_args(declared_field.type),
+            default=declared_field.default,
+            **declared_field.metadata["declared"],
         )
-        for each in fields(group)
-        if "declared" in each.metadata
+        for declared_field in fields(group)
+        if "declared" in declared_field.metadata
     }
 
 

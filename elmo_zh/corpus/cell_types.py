@@ -110,14 +110,14 @@ def _quarter(year: int, quarter: str) -> Period:
 
 def _day(year: str, month: str, day: str, time: Sequence[str | None]) -> Period | None:
     try:
-        found = date(int(year), int(month), int(day))
+        start_day = date(int(year), int(month), int(day))
     except ValueError:
         return None
     known = [int(part) for part in time if part is not None]
     # Excel adds midnight to dates without a time.
     if not any(known):
         known = []
-    start = (found.year, found.month, found.day, *known)
+    start = (start_day.year, start_day.month, start_day.day, *known)
     return Period(_filled(start, (1, 1, 0, 0, 0)), _filled(start, _LAST))
 
 

@@ -349,15 +349,15 @@ def choose_members(
             before = mixture[rows]
             weight = choose_weight([before, logs], gold, score)
             mixed = mix([before, logs], (1 - weight, weight))
-            without, together = (score(gold, each.argmax(axis=1)) for each in (before, mixed))
+            without, together = (score(gold, log_probabilities.argmax(axis=1)) for log_probabilities in (before, mixed))
             figures = replace(figures, without=without, together=together)
             if together > without:
                 # Mixing a mixture equals mixing all: normalising log-probabilities keeps their differences.
-                weights = {each: (1 - weight) * share for each, share in weights.items()} | {name: weight}
+                weights = {other: (1 - weight) * share for other, share in weights.items()} | {name: weight}
                 mixture[rows] = mixed
         judged.append(figures)
     weights = {name: round(weight, 4) for name, weight in weights.items() if weight}
-    return weights, [replace(each, weight=weights.get(each.name, 0.0)) for each in judged]
+    return weights, [replace(member, weight=weights.get(member.name, 0.0)) for member in judged]
 
 
 class LinearModels:
@@ -392,7 +392,7 @@ def save_members(path: Path, members: Mapping[str, LinearModel]) -> None:
     """Write linear models, and the n-grams that they read, to a safetensors file."""
     tensors = {}
     for name, model in members.items():
-        arrays: dict[str, NDArray[Any]] = {each: getattr(model, each) for each in _ARRAYS}
+        arrays: dict[str, NDArray[Any]] = {array: getattr(model, array) for array in _ARRAYS}
         if name == CHARACTERS:
             # -1 stands for no character.
             padded = [[*map(ord, gram), *[-1] * (_LONGEST_GRAM - len(gram))] for gram in model.grams]
@@ -414,11 +414,11 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int)
         codes = tensors[f"{name}.grams"] if name == CHARACTERS else torch.zeros(0, _LONGEST_GRAM, dtype=torch.int32)
         width, num_classes = num_texts * widths.get(name, len(codes)), sizes.num_outputs
         shapes = dict(zip(_ARRAYS, [(width,), (width,), (width, num_classes), (num_classes,)], strict=True))
-        arrays = {each: tensors[f"{name}.{each}"] for each in _ARRAYS}
+        arrays = {array: tensors[f"{name}.{array}"] for array in _ARRAYS}
         wrong = [each for each, shape in shapes.items() if arrays[each].shape != shape]
         wrong += [each for each, values in arrays.items() if values.dtype != torch.float32]
         if wrong or codes.dtype != torch.int32 or codes.shape[1:] != (_LONGEST_GRAM,):
             raise ValueError(f"{name}.{(*wrong, 'grams')[0]} has another shape or type")
         grams = ["".join(chr(code) for code in row if code >= 0) for row in codes.tolist()]
-        models[name] = LinearModel(**{each: arrays[each].numpy() for each in _ARRAYS}, grams=grams)
+        models[name] = LinearModel(**{array: arrays[array].numpy() for array in _ARRAYS}, grams=grams)
     return models

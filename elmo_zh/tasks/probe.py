@@ -89,7 +89,7 @@ class ProbeReport:
     def lines(self) -> list[str]:
         """Return the table and the recommended layer as lines of text."""
         rows = [[_(self.baseline.name), f"{self.baseline.score:.4f}", ""]]
-        rows += [[_(each.name), f"{each.score:.4f}", self.difference(each).points()] for each in self.others]
+        rows += [[_(probed.name), f"{probed.score:.4f}", self.difference(probed).points()] for probed in self.others]
         head = ["", _("accuracy"), _("points above the baseline (95% interval)")]
         best = _("The best layer is {best}. To use it alone: --layers {best}").format(best=self.best.layer)
         return [*table(head, rows).split("\n"), "", best]
@@ -97,9 +97,9 @@ class ProbeReport:
     def to_json(self) -> dict[str, Any]:
         """Return the figures of all rows, and the facts about model and data."""
         rows = [
-            {"name": each.name, "layer": each.layer, "accuracy": each.score, "dev_accuracy": each.dev_score}
-            | ({} if each is self.baseline else {"above_baseline": asdict(self.difference(each))})
-            for each in (self.baseline, *self.others)
+            {"name": probed.name, "layer": probed.layer, "accuracy": probed.score, "dev_accuracy": probed.dev_score}
+            | ({} if probed is self.baseline else {"above_baseline": asdict(self.difference(probed))})
+            for probed in (self.baseline, *self.others)
         ]
         return {"elmo_zh": __version__, "best_layer": self.best.layer, "rows": rows, **self.facts}
 
@@ -133,12 +133,17 @@ class ProbeJob:
 
     def make(self, path: Path, work: Work) -> ProbeReport:
         """Compute the vectors, judge each layer, and write the report."""
-        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, (each.sentence for each in self.occurrences))
+        cache = VectorCache.on_disk(
+            work.within("vectors"), self.embedder, (occurrence.sentence for occurrence in self.occurrences)
+        )
         others = []
         if word2vec := self._vectors_of_words:
             rows = [word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
             others.append(self._probed("word2vec", None, word2vec.table, rows))
-        rows = [cache.first_rows[each.sentence] + np.array(each.places, np.int64) for each in self.occurrences]
+        rows = [
+            cache.first_rows[occurrence.sentence] + np.array(occurrence.places, np.int64)
+            for occurrence in self.occurrences
+        ]
         for layer in range(cache.vectors.shape[1]):
             others.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], rows))
             work.reporter.note(f"{others[-1].name}: {others[-1].score:.4f}")
@@ -154,8 +159,10 @@ class ProbeJob:
 
     def _probed(self, name: str, layer: int | None, vectors: Any, rows: Sequence[NDArray[np.int64]]) -> Probed:
         means = [
-            np.asarray(vectors[own], np.float32).mean(axis=0) if len(own) else np.zeros(vectors.shape[1], np.float32)
-            for own in rows
+            np.asarray(vectors[places], np.float32).mean(axis=0)
+            if len(places)
+            else np.zeros(vectors.shape[1], np.float32)
+            for places in rows
         ]
         dev_score, counts = self.judge(np.stack(means))
         return Probed(name=name, layer=layer, rows=counts, dev_score=dev_score)
@@ -245,8 +252,10 @@ def probe_senses(
     """
     reporter = reporter or SilentReporter()
     marked = read_senses(path, texts, encoding)
-    senses = {word: {each.sense for each in marked if each.word == word} for word in {each.word for each in marked}}
-    kept = [each for each in marked if len(senses[each.word]) > 1]
+    senses: dict[str, set[str]] = {}
+    for occurrence in marked:
+        senses.setdefault(occurrence.word, set()).add(occurrence.sense)
+    kept = [occurrence for occurrence in marked if len(senses[occurrence.word]) > 1]
     if not kept:
         raise CorpusError(
             _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
@@ -256,18 +265,22 @@ def probe_senses(
             path=path, number=f"{len(kept):,}", others=f"{len(marked) - len(kept):,}"
         )
     )
-    counts = Counter((each.word, each.sense) for each in kept)
-    usual = {word: max(sorted(own), key=lambda sense: counts[word, sense]) for word, own in senses.items()}
+    counts = Counter((occurrence.word, occurrence.sense) for occurrence in kept)
+    usual = {
+        word: max(sorted(senses_of_word), key=lambda sense: counts[word, sense])
+        for word, senses_of_word in senses.items()
+    }
     reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
     job = ProbeJob(
-        occurrences=[_place(each, reader, embedder, forms) for each in kept],
+        occurrences=[_place(occurrence, reader, embedder, forms) for occurrence in kept],
         judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
         baseline=Probed(
-            name=N_("most frequent sense of the word"), rows=_right_rows(kept, [usual[each.word] for each in kept])
+            name=N_("most frequent sense of the word"),
+            rows=_right_rows(kept, [usual[occurrence.word] for occurrence in kept]),
         ),
         embedder=embedder,
         word2vec=word2vec,
-        data={"digest": file_digest(path), "marked": [list(each) for each in kept]},
+        data={"digest": file_digest(path), "marked": [list(occurrence) for occurrence in kept]},
         inputs=(path, *([texts] if texts else []), embedder.bundle.path),
         output=output,
     )
@@ -303,7 +316,7 @@ def _right_rows(marked: Sequence[MarkedWord], senses: Sequence[str]) -> Rows:
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
     """Return, for each occurrence, the sense of its word's most similar other one; `vectors` has shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    words = np.array([each.word for each in marked])
+    words = np.array([occurrence.word for occurrence in marked])
     nearest = np.zeros(len(marked), np.int64)
     for word in set(words):
         rows = np.flatnonzero(words == word)
