@@ -213,8 +213,12 @@ class DeclaredOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option's help entry."""
-        self.help = self.help or self.value.explained()  # only now, since looking for plug-ins takes time
-        return super().get_help_record(ctx)
+        written = self.help
+        self.help = written or self.value.explained()  # only now, since looking for plug-ins takes time
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.help = written  # so that the catalogue never collects a composed text
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return what follows the help in brackets: default and range."""
