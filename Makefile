@@ -10,7 +10,7 @@ PARALLEL ?= -n 2 --dist loadfile
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 ATEN_CPU_CAPABILITY=avx2
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs messages transcripts pictures site bench bench-gpu interop fuzz \
+.PHONY: help train test test-all test-processors check docs messages pictures site bench bench-gpu interop fuzz \
 	release clean set-up set-up-test set-up-dev
 
 help:  ## Show this help | 显示本帮助
@@ -45,9 +45,6 @@ docs: set-up  ## Write the pages on settings and commands from the code, in Engl
 
 messages: set-up-dev  ## Bring the catalogue of Chinese messages up to date with the code | 按代码更新中文消息的目录
 	@PYTHONPATH=. $(BIN)/python docs/messages.py
-
-transcripts: set-up  ## Write the outputs that README and docs show by running the commands (some minutes) | 运行命令，更新 README 和文档里的输出（几分钟）
-	@$(BIN)/python docs/transcripts.py $(if $(RUN),--run '$(RUN)')
 
 pictures: set-up  ## Write the pictures of explore's page in docs/pictures (needs Chromium, and a model of the sample) | 更新 docs/pictures 里 explore 页面的图片（需要 Chromium 和用示例文本训练的模型）
 	@PYTHONPATH=. $(BIN)/python docs/pictures.py $(if $(RUN),--run '$(RUN)')

@@ -11,9 +11,8 @@ from drawn_bundles import SHAPES, add_word2vec, write_model
 from messages import refusal_of
 
 import elmo_zh
-from elmo_zh import ContextIndex, Elmo, ElmoClassifier, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
-from elmo_zh.checks import check_layers
-from elmo_zh.config import Layers, TextConfig
+from elmo_zh import ContextIndex, Elmo, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
+from elmo_zh.config import TextConfig
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.sklearn import ElmoVectorizer
 
@@ -123,16 +122,6 @@ def test_wrong_arguments(names: dict[str, Any], case: str) -> None:
     assert refusal_of(exception, lambda: eval(call, names)).startswith(message)
 
 
-def test_layers_in_every_form() -> None:
-    for given, expected in (
-        ("all", (0, 1, 2)), ("top", (2,)), ("2, 0", (2, 0)), (1, (1,)), ([2, 0], (2, 0)), (np.array([1]), (1,))
-    ):  # fmt: skip
-        assert check_layers(given, 3, "build").numbers(3) == expected
-    assert (str(Layers((2, 0))), str(Layers(" 01"))) == ("2,0", "1")
-    for wrong in ("3", "", [], "1,,2", "1,1", "-1", "mix", "²", None, 1.0):
-        refusal_of(ValueError, lambda wrong=wrong: check_layers(wrong, 3, "build", among=("all", "top")))
-
-
 # Other containers than lists are taken.
 
 
@@ -152,15 +141,3 @@ def test_tokens_in_whatever_holds_them(names: dict[str, Any]) -> None:
     )
     [raw] = embedder.embed(np.array(["我们 吃"]))
     np.testing.assert_allclose(raw, expected[0], rtol=0, atol=1e-6)
-
-
-def test_numbers_of_numpy_are_taken(names: dict[str, Any]) -> None:
-    """As a search over NumPy's ranges gives them."""
-    settings: Any = {
-        "hidden_dim": np.int64(3),
-        "epochs": np.int64(1),
-        "learning_rate": np.float64(0.1),
-        "seed": np.int8(2),
-    }
-    found = ElmoClassifier(names["model"], inputs=np.array(["elmo"]), **settings).fit(["我", "他"] * 3, [1, 2] * 3)
-    assert found.task_.description.settings.inputs == ("elmo",)

@@ -8,12 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from contract.command_line import ROOT, elmo_zh, run_python
 from drawn_bundles import TOKENS, write_model
 
-from elmo_zh import ElmoEmbedder
 from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus import names
@@ -185,32 +183,6 @@ def test_a_corpus_in_a_format_of_another_package_cut_by_its_segmenter(plug_ins: 
     assert formats == ["records", "records"]
 
 
-def test_vectors_in_a_format_of_another_package_of_a_model_with_its_segmenter(
-    plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = write_model(tmp_path / "model", TOKENS, text=TextConfig(segmenter="pairs"))
-    recorded = {"name": "pairs", "version": "3.5", "package": "toy-plug-ins", "dictionary": "none"}
-    assert json.loads((model / "bundle.json").read_text(encoding="utf-8"))["segmenter"] == recorded
-    text = tmp_path / "a.txt"
-    text.write_text("我们今天吃\n\n苹果\n", encoding="utf-8")
-    answer = elmo_zh("embed", text, "--model", model, "--format", "counts", "--layers", "top", "--json")
-    assert answer.result()["counted"] == 4
-    output = tmp_path / "a.txt.counts"
-    assert output.read_text() == "0 3 (3, 10)\n1 0 (0, 10)\n2 1 (1, 10)\n"
-
-    # Another version gives perhaps other tokens.
-    metadata = plug_ins / "toy_plug_ins-3.5.dist-info" / "METADATA"
-    metadata.write_text(metadata.read_text().replace("3.5", "3.6"))
-    told = elmo_zh("embed", text, "--model", model, "--output", tmp_path / "b.hdf5").only_error()
-    assert told.startswith(f"{model} was trained with segmenter pairs 3.5, but this machine has pairs 3.6.")
-
-    shutil.rmtree(metadata.parent)
-    told = elmo_zh("embed", text, "--model", model, "--output", tmp_path / "b.hdf5").only_error()
-    assert told == (f"{model} was trained with segmenter pairs 3.5. Install it with: pip install toy-plug-ins")
-    # Segmented text needs no segmenter.
-    assert elmo_zh("embed", text, "--model", model, "--segmented", "--output", tmp_path / "b.hdf5").status == 0
-
-
 def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path) -> None:
     segment = build_segmenter(TextConfig(segmenter="lower"))
     assert segment("new york") == ["new", "york"]
@@ -218,16 +190,3 @@ def test_a_segmenter_of_another_package_may_not_change_characters(plug_ins: Path
         ConfigError, match=r"text\.segmenter = lower changes characters: it turned '今天 A' into '今天 a'"
     ):
         segment("今天 A")
-
-
-def test_a_model_of_another_package_has_a_name(plug_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = write_model(tmp_path / "packaged", TOKENS, text=TextConfig(segmenter="character"))
-    Path("a.txt").write_text("我们\n", encoding="utf-8")
-    for arguments in (("--model", "toy"), ()):
-        answer = elmo_zh("embed", "a.txt", *arguments, "--json", "--force")
-        assert answer.result()["model"]["path"] == str(model)
-    assert np.array_equal(ElmoEmbedder.load("toy").embed(["我们"])[0], ElmoEmbedder.load(model).embed(["我们"])[0])
-    assert elmo_zh("info", "toy", "--json").result()["mode"] == "token"
-    # A folder comes before an installed model.
-    Path("toy").mkdir()
-    assert "toy is not the folder" in elmo_zh("embed", "a.txt", "--model", "toy", "--force").only_error()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun, run_python
+from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun
 from drawn_bundles import SHAPES, write_model
 from test_pages import code_blocks
 
@@ -61,20 +61,6 @@ def test_sentences_and_streams(folder: Path, capsys: pytest.CaptureFixture[str])
     assert found["num_tokens"] == sum(len(found["embedder"].tokens(line)) for line in LINES)
 
 
-def test_in_a_data_loader(folder: Path) -> None:
-    """As a script, since workers may import it."""
-    script = folder / "example.py"
-    script.write_text(examples()["In a data loader"], encoding="utf-8")
-    answer = run_python("-W", "ignore::UserWarning", script, cwd=folder)
-    assert answer.status == 0, answer.stderr
-    batches = [re.findall(r"\d+", line) for line in answer.stdout.splitlines()]
-    assert [len(numbers) for numbers in batches] == [7, 7, 5]
-    for B, longest, width, *rest in (map(int, numbers) for numbers in batches):
-        assert (width, len(rest)) == (WIDTH, 2 * B)
-        assert max(rest[:B]) == longest
-    assert [numbers[3 + int(numbers[0]) :] for numbers in batches] == [["1", "1"], ["0", "0"], ["0"]]
-
-
 def test_scikit_learn(folder: Path) -> None:
     if importlib.util.find_spec("sklearn") is None:
         pytest.skip("scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
@@ -122,19 +108,3 @@ def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:
     lengths = [len(found["embedder"].tokens(text)) for text in ("今天天气很好", "苹果很甜")]
     assert found["output"]["mask"].sum(dim=1).tolist() == lengths
     assert python_blocks(DOCS / "zh" / "pytorch.md")[1:] == [own, raw]
-
-
-def skeleton(line: str) -> str:
-    """A line of a transcript without what differs from run to run: numbers, durations, paths, choices."""
-    line = re.sub(r"SET=\"[^\"]*\"", "SETTINGS", line)
-    line = re.sub(r", or \S+ for make train", "", line)  # said in the folder of the project
-    line = re.sub(r"'?runs/(sample|新闻 1)(/model)?'?", r"RUN\2", line)
-    line = re.sub(r"^\s*\S+( -m elmo_zh)? (embed|explore) ", r"\2 ", line)
-    line = re.sub(r"^(word2vec: .*), torch\.$", r"\1.", line)  # without gensim
-    line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", line))
-    return re.sub(r"# (s|min|h)\b", "# s", line).replace("bfloat", "float")
-
-
-def transcript(page: Path, command: str) -> list[str]:
-    [block] = [code for _, code in code_blocks(page) if code.startswith(f"$ {command}\n") and code.count("\n") > 1]
-    return block.splitlines()[1:]

@@ -39,16 +39,6 @@ def test_in_a_checkout(checkout: Path) -> None:
     assert install_line("parquet") == ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
 
 
-def test_a_checkout_from_elsewhere(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert install_line("parquet") == (
-        "'my elmo/.venv/bin/pip' install -c 'my elmo/constraints.txt' -e 'my elmo[parquet]'"
-    )
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert f"-e '{checkout}[parquet]'" in install_line("parquet")
-
-
 def test_installed_as_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (checkout / "constraints.txt").unlink()
     assert install_line("parquet") == ".venv/bin/pip install 'elmo-zh[parquet]'"

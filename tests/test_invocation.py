@@ -25,9 +25,3 @@ def test_in_the_folder_of_the_project() -> None:
     assert train_option("--bad-bytes", "replace") == "--bad-bytes replace, or ARGS='--bad-bytes replace' for make train"
     assert train_option("--force") == "--force, or ARGS=--force for make train"
     assert elmo_zh("info").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
-
-
-def test_elsewhere() -> None:
-    assert train_command("a b/", "--set", "c=2") == "elmo-zh pipeline 'a b/' --run 'runs/a b' --set c=2"
-    assert train_command("a/", "--run", "r") == "elmo-zh pipeline a/ --run r"
-    assert train_option("--force") == "--force"

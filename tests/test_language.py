@@ -11,7 +11,7 @@ from contract.command_line import run_python
 from test_pages import load_script
 
 from elmo_zh.language import chosen_language
-from elmo_zh.run.reporter import display_width, wrapped
+from elmo_zh.run.reporter import display_width
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,6 @@ from elmo_zh.run.reporter import display_width, wrapped
 )
 def test_the_first_variable_that_is_set_decides(environment: dict[str, str], language: str) -> None:
     assert chosen_language(environment) == language
-
-
-def test_chinese_is_wrapped_by_its_width() -> None:
-    lines = list(wrapped("训练语言模型，或者继续训练。参数 --run 指定运行文件夹，之后的命令会沿用同样的设置。", 20))
-    assert all(display_width(line) <= 22 for line in lines)
-    assert not [line for line in lines if line[0] in "，。"]
-    assert "".join(lines).replace(" ", "").startswith("训练语言模型，或者继续训练。参数--run指定运行文件夹")
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +54,6 @@ def test_translations_keep_the_gaps_options_and_paths_of_their_messages(script: 
             assert script.gaps_of(chinese) == script.gaps_of(english[-1]), english
             names = re.findall(r"(?<![\w-])--[a-z][a-z-]+|\b(?:docs|configs)/[\w./-]+\b", english[0])
             assert [name for name in names if name not in chinese] == [], english
-
-
-def test_a_changed_word_keeps_the_translation_as_fuzzy(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = "Print the result as one JSON object on stdout.", "Print the results as one JSON object on stdout."
-    old, new, other = script.Catalog(locale="zh"), script.Catalog(), "{path} is not there. Check {path}."
-    old.add(before, "将结果打印为一个 JSON 对象。")
-    old.add("{path} is not there. Check {name}.", "找不到 {path}，请检查 {name}。")
-    new.add(after)
-    new.add(other)
-    monkeypatch.setattr(script, "messages_of_code", lambda: new)
-    updated = script.updated(old)
-    assert (updated[after].string, updated[after].fuzzy) == ("将结果打印为一个 JSON 对象。", True)
-    assert not updated[other].string, "a translation with other gaps cannot be filled"
 
 
 def test_the_command_line_speaks_chinese_where_the_environment_says_so(

@@ -147,22 +147,6 @@ def test_what_is_installed(machine: Machine) -> None:
     assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket.")
 
 
-def test_the_cpu_build_stays_one(machine: Machine) -> None:
-    machine.make("train", "TORCH=cpu")
-    machine.make("train", "EXTRAS=parquet")
-    assert machine.pip_lines() == [
-        f"--no-deps --index-url https://download.pytorch.org/whl/cpu torch=={TORCH}+cpu",
-        "-c constraints.txt -e .[corpus,explore,tasks] -e data/starter",
-        "-c constraints.txt -e .[corpus,explore,parquet,tasks] -e data/starter",
-    ]
-
-
-def test_what_pip_cannot_do(machine: Machine) -> None:
-    told = machine.refusal("train", PIP_FAILS="ERROR: [Errno 28] No space left on device")
-    assert "[Errno 28] No space left on device" in told
-    assert machine.make("train").returncode == 0, "the same command goes on"
-
-
 def test_names_of_runs(machine: Machine) -> None:
     assert machine.pipeline() == ["data/sample", "--run", "runs/sample", "--config", "configs/tiny.toml"]
     texts, novels = machine.checkout / "my texts", machine.home / "novels"
@@ -192,17 +176,3 @@ def test_settings_and_a_run_that_has_its_own(machine: Machine) -> None:
     assert machine.pipeline(*words) == expected
     (run / "config.toml").touch()
     assert machine.pipeline(*words) == [*expected[:3], *expected[5:]]
-
-
-@pytest.mark.parametrize("corpus", ["my-txts", "configs my-txts", "my-txts/*.txt", "", " "])
-def test_a_wrong_corpus_is_reported_before_anything_is_installed(machine: Machine, corpus: str) -> None:
-    assert machine.refusal("train", f"CORPUS={corpus}").startswith("CORPUS")
-    assert not (machine.checkout / ".venv").exists()
-
-
-@pytest.mark.parametrize(("language", "words"), [("en", "Run the test suite"), ("zh", "运行测试")])
-def test_help_lists_targets_and_variables(machine: Machine, language: str, words: str) -> None:
-    told = machine.make("help", ELMO_ZH_LANG=language).stdout
-    assert words in told
-    assert "  CORPUS " in told
-    assert "|" not in told

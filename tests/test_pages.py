@@ -28,10 +28,6 @@ OTHER_OPTIONS = {
     "--nthreads", "--nworkers", "--rdzv", "--run-path", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--python37",
     "--shutdown-timeout", "--speed", "--version", "--help", "--print-schema",
 }  # fmt: skip
-ARTEFACTS = {
-    "vocab.data", "vocab.counts", "vocab.txt", "word2vec.hdf5", "word2vec.txt", "model.hdf5",
-    "model.safetensors",
-}  # fmt: skip
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -147,7 +143,7 @@ def commands_in(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> list[tuple[str, list[str]]]:
-    """The page on troubleshooting has wrong ones on purpose; tests/test_transcripts.py types them."""
+    """The page on troubleshooting has wrong ones on purpose."""
     found = []
     for page in PAGES:
         if page.name == "troubleshooting.md":
@@ -161,7 +157,7 @@ def documented_commands() -> list[tuple[str, list[str]]]:
 
 
 def typed_lines(block: str) -> str:
-    """The lines of a block that start with a command: in help texts and transcripts there are others."""
+    """The lines of a block that start with a command: in help texts and outputs there are others."""
     typed = re.compile(r"^\s*(\$ .*|\S*elmo-zh .*|torchrun .*|.*\| \S*elmo-zh .*|.*\\|\s+-m -- elmo_zh .*)$")
     return "\n".join(line for line in block.splitlines() if typed.match(line))
 
@@ -199,11 +195,3 @@ def test_options_named_in_passing_exist(page: Path) -> None:
         own = [words[0]] if words and words[0] in known else known
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", span):
             assert option in options_of(*own) | OTHER_OPTIONS or "pip" in span, f"`{span}`: {option}"
-
-
-@each_page
-def test_settings_named_in_passing_exist(page: Path) -> None:
-    sections = vars(Config())
-    for span in code_spans(page):
-        for section, key in re.findall(rf"(?<![\w/.-])({'|'.join(sections)})\.([a-z]\w*)(?![\w/])", span):
-            assert f"{section}.{key}" in ARTEFACTS or key == "py" or hasattr(sections[section], key), span

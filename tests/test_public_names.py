@@ -1,13 +1,10 @@
 """The names that `elmo_zh` offers: to completion, to a star import, and without the extras."""
 
 import ast
-import os
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
-from contract.command_line import ROOT, run_python
+from contract.command_line import ROOT
 
 import elmo_zh
 
@@ -37,23 +34,3 @@ def test_a_star_import_without_scikit_learn() -> None:
 
 
 # OpenMP's settings: made before torch starts its threads, and never over the user's own
-
-
-SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-
-
-def test_every_command_limits_spinning_before_torch_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """OpenMP reads its settings once, when torch loads it."""
-    for name in SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-    script = (
-        "import os, sys, elmo_zh.cli as cli; before = dict(os.environ);"
-        " cli.cli.main = lambda **_: print('torch' in sys.modules, sorted(set(os.environ) - set(before)));"
-        " cli.main()"
-    )
-    answer = run_python("-c", script, cwd=tmp_path)
-    assert answer.stdout.startswith("False"), answer
-    assert "'GOMP_SPINCOUNT'" in answer.stdout
-    assert "GOMP_SPINCOUNT" not in os.environ

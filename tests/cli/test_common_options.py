@@ -1,19 +1,15 @@
-"""What every command shares: help, settings, --quiet, --json, --print-config, exit statuses."""
+"""What every command shares: help, settings, --quiet, --json, exit statuses."""
 
 import importlib.metadata
-import json
 import re
-import tomllib
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, settings, succeed
+from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, succeed
 
 from elmo_zh import __version__
 from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
-from elmo_zh.config import Config
 
 # These overwrite nothing.
 READERS = ("plan", "info", "evaluate", "substitutes", "neighbours", "task score")
@@ -131,14 +127,6 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in answer.stderr
 
 
-def test_the_engine_and_its_scheduler_are_given_together(tmp_path: Path) -> None:
-    options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
-    for alone in (options[:2], options[2:]):
-        assert "must be used together" in elmo_zh("encode", "--run", tmp_path, *alone).stderr
-    told = elmo_zh("encode", "--run", tmp_path, *options).only_error()
-    assert told.startswith(f"{tmp_path / 'segmented'} is missing.")
-
-
 def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not a known problem reaches Python, which prints it with the note."""
 
@@ -149,23 +137,6 @@ def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ZeroDivisionError, match="a bug") as caught:
         elmo_zh("evaluate", "a.txt")
     assert caught.value.__notes__ == ["This is a bug in elmo-zh. Please report it with the lines above."]
-
-
-@pytest.mark.parametrize("command", [["embed"], ["train"], ["task", "fit"]])
-def test_print_config_needs_nothing_else_and_loads_back_to_the_same(command: list[str]) -> None:
-    changes = settings("model.cell_dim=509", "text.user_dictionary=词 典", "train.max_tokens=2e6")
-    printed = elmo_zh(*command, *changes, "--print-config")
-    assert (printed.status, printed.stderr) == (0, "")
-    expected = json.loads(json.dumps(asdict(Config())))  # tuples are lists in TOML
-    expected["text"]["user_dictionary"] = "词 典"
-    expected["model"]["cell_dim"] = 509
-    expected["train"]["max_tokens"] = 2_000_000
-    assert tomllib.loads(printed.stdout) == expected
-    assert list(Path().iterdir()) == []
-    Path("config.toml").write_text(printed.stdout, encoding="utf-8")
-    assert elmo_zh(*command, "--config", "config.toml", "--print-config").stdout == printed.stdout
-    wrong = elmo_zh(*command, "--print-config", *settings("train.batchsize=32"))
-    assert wrong.only_error(2).endswith("Did you mean train.batch_size?")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -197,9 +168,3 @@ def test_the_model_of_the_latest_run_is_the_default(
     assert by_default.pop("model")["path"] == "runs/latest/model"
     assert by_variable.pop("model")["path"] == str(sample_run.model)
     assert by_default == by_variable
-
-
-def test_the_help_that_stands_for_a_missing_command_is_no_error() -> None:
-    answer = elmo_zh()
-    assert answer.status == 2
-    assert (answer.stderr.count("Usage: "), answer.stderr.count("Error")) == (1, 0)

@@ -14,7 +14,7 @@ from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.stage_table import ENCODE, SEGMENT, VOCAB, Stage
 
-TARGETS = "train|set-up|help|test|bench|docs|interop|transcripts"
+TARGETS = "train|set-up|help|test|bench|docs|interop"
 RANDOM = replace(Config(), word2vec=Word2vecConfig(enabled=False))
 KEEPS_WORDS = replace(Config(), vocab=VocabConfig(init="runs/my news/model"))
 STARTS_FROM_MODEL = replace(KEEPS_WORDS, train=TrainConfig(init="runs/my news/model"))

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.command_line import succeed
 
 from elmo_zh.cli.console import one_line
 from elmo_zh.cli.failures import explain_failure
@@ -16,12 +15,6 @@ def test_what_is_escaped() -> None:
     assert one_line("甲\u3000乙 a\tb\nc\r\x1b[2J\u2028\udcff\ue000") == (
         "甲\u3000乙 a\\tb\\nc\\r\\x1b[2J\\u2028\\udcff\ue000"
     )
-
-
-def test_two_lines_of_one_name() -> None:
-    Path("a\nb.txt").write_text("今天下雨。\n", encoding="utf-8")
-    answer = succeed("segment", "a\nb.txt", "--run", "run\nn", "--set", "text.segmenter=character")
-    assert all(line.startswith(("segment: ", "Warning: ", "Next: ")) for line in answer.stderr.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -51,7 +44,3 @@ def test_messages_that_cannot_be_written(tmp_path: Path, arguments: str, status:
 def test_the_advice_fits_the_error_and_the_command(error: Exception, command: str, advice: str) -> None:
     [told] = explain_failure(error, command) or []
     assert advice in told
-
-
-def test_a_bug_is_no_known_problem() -> None:
-    assert explain_failure(RuntimeError("what is this")) is None
