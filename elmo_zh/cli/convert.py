@@ -104,7 +104,7 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
 
 def _report_conversion(common: Common, model: "BundleSource", output: Path, layout: str) -> None:
     from elmo_zh.bundle.compatibility import describe_readers
-    from elmo_zh.info.models import POOR_FROM_ZERO
+    from elmo_zh.info.describe import POOR_FROM_ZERO
 
     shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"
     if model.weights.warm_state is not None and not has_warm_state:

@@ -15,8 +15,7 @@ from elmo_zh.language import _
 @click.option(
     "--check",
     is_flag=True,
-    help="Also test a model bundle on this machine, survey the text of a run, or compare the files of another output"
-    " with their digests.",
+    help="Also test a model bundle on this machine, or compare the files of another output with their digests.",
 )
 @shared_options("device")
 @common_options_of_readers
@@ -29,8 +28,7 @@ def info(common: Common, /, path: Path, check: bool) -> None:
 
     With --check, the exit status is 1 if something is wrong. For a model bundle, this checks that its stored sentences
     still give their stored vectors and tokens; that other sentences in a batch change nothing; and that vocabulary and
-    embedding match. For a run, it reads the training text and shows frequent and long tokens, the shares of Han
-    characters, Latin letters, digits and punctuation, sentence lengths, some sentences, and what looks odd.
+    embedding match. For other outputs and runs, it checks that no file has changed since it was written.
 
     \b
     Example:
@@ -42,7 +40,7 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     from elmo_zh.info.describe import describe
 
     path = find_bundle(path)
-    description = describe(path, common.console, check=check, device=common.device or "auto")
+    description = describe(path, check=check, device=common.device or "auto")
     values = description.values
     if check:
         values["passed"] = not description.problems

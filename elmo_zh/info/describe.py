@@ -1,22 +1,27 @@
 """Describe a path, whatever elmo-zh wrote there, as JSON values and as lines."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmo_zh.bundle.find_bundle import explain_no_bundle
+from elmo_zh.bundle.find_bundle import explain_no_bundle, next_step_of_run
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.options_json import load_options
 from elmo_zh.corpus.cleaning.line_counts import visible
 from elmo_zh.errors import OutputError, RunError
-from elmo_zh.info.description import Description, rows
-from elmo_zh.info.runs import describe_run, list_lines, list_runs, run_lines, survey_run
 from elmo_zh.invocation import command, train_command
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import folder_bytes, read_json, require_regular_files
-from elmo_zh.run.find_runs import RUNS, explain_no_run, is_run, iter_runs
+from elmo_zh.run.find_runs import LATEST, RUNS, explain_no_run, is_run, iter_runs
+from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import KINDS, changed_files, kind_of, load_mark, require_unchanged
-from elmo_zh.run.reporter import Reporter, format_bytes, format_date
+from elmo_zh.run.record import corpus_names, ended_at, load_records
+from elmo_zh.run.reporter import aligned, first_ten, format_bytes, format_date, format_seconds
+
+if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
 
 # What is shown of the JSON file that each kind of output has under its own name, such as index.json.
 _SHOWN = {
@@ -25,13 +30,79 @@ _SHOWN = {
     "comparison": ("metric", "verdict", "recommended", "model", "ancestor", "examples", "files"),
     "probe": ("what", "best_layer", "rows", "model", "examples"),
 }
+# Names of values in the JSON files of outputs, as they are shown.
+_NAMES = (
+    *(N_("coverage"), N_("given words"), N_("absent words"), N_("heldout unknown"), N_("step"), N_("steps")),
+    *(N_("training seconds"), N_("vectors"), N_("pretrained vectors"), N_("covered"), N_("refused words")),
+    *(N_("other words"), N_("other words bytes"), N_("a run"), N_("a comparison"), N_("a probe"), N_("size")),
+    *(N_("started"), N_("finished"), N_("checkpoint step"), N_("sentences"), N_("sentence lengths")),
+    *(N_("most frequent"), N_("longest"), N_("made by"), N_("mode"), N_("sizes"), N_("num tokens")),
+    *(N_("cell dim"), N_("projection dim"), N_("num layers"), N_("cell clip"), N_("projection clip")),
+    *(N_("skip connections"), N_("num characters"), N_("num slots"), N_("embedding dim"), N_("filters")),
+    *(N_("num highways"), N_("activation"), N_("word dim"), N_("is published"), N_("parameters")),
+    *(N_("tied softmax"), N_("segmenter"), N_("version"), N_("dictionary"), N_("carry state")),
+    *(N_("warm state"), N_("training"), N_("epochs"), N_("heldout set"), N_("perplexity")),
+    *(N_("forward perplexity"), N_("backward perplexity"), N_("bits per character"), N_("oov rate")),
+    *(N_("num predictions"), N_("split unknown"), N_("started from"), N_("digest"), N_("origin")),
+    *(N_("program"), N_("unknown"), N_("precision"), N_("dimension"), N_("settings"), N_("layers")),
+    *(N_("segmented"), N_("split sentences"), N_("min count"), N_("max per word"), N_("seed"), N_("counts")),
+    *(N_("unknown tokens"), N_("cut tokens"), N_("kept lines"), N_("columns"), N_("missing words")),
+    *(N_("model digest"), N_("labels"), N_("members"), N_("head"), N_("encoder"), N_("inputs")),
+    *(N_("elmo at"), N_("regression"), N_("metric"), N_("hidden dim"), N_("character dim"), N_("dropout")),
+    *(N_("mix penalty"), N_("patience"), N_("batch size"), N_("learning rate"), N_("mix learning rate")),
+    *(N_("bilm learning rate"), N_("seeds"), N_("dev examples"), N_("test examples"), N_("scores")),
+    *(N_("chosen seed"), N_("accuracy"), N_("macro f1"), N_("by label"), N_("recall"), N_("vocabulary")),
+    *(N_("options"), N_("characters"), N_("train tokens"), N_("heldout"), N_("name")),
+)
+_PLAIN = {None: N_("none"), True: N_("yes"), False: N_("no")}
+_RESULTS = {True: N_("ok"), False: N_("FAILED"), None: N_("skip")}
+POOR_FROM_ZERO = N_(
+    "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
+    " --warm-on TEXT to give it a warm state, or embed with --stateful."
+)
+# A run with more of its text left out, with less or more of it held out, or with less of it in the vocabulary, is odd.
+_MUCH_DROPPED = 0.5
+_LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
+_LITTLE_COVERAGE = 0.9
 
 
-def describe(path: Path, reporter: Reporter, *, check: bool = False, device: str = "auto") -> Description:
+@dataclass(frozen=True)
+class Description:
+    """A description of a folder as JSON values and as lines, with the problems that a check found."""
+
+    values: dict[str, Any]
+    lines: Sequence[str]
+    problems: list[str] = field(default_factory=list)
+
+
+def rows(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each value, with its name."""
+    shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
+    if shown:
+        yield from aligned([(f"{_label(name)}:", _shown(value)) for name, value in shown.items()], left=(0, 1))
+
+
+def _label(name: str) -> str:
+    return visible(name) if "." in name else _(name.replace("_", " "))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        shown = ((_label(str(name)), _shown(part), isinstance(part, Mapping)) for name, part in value.items())
+        return ", ".join(f"{name} ({part})" if is_nested else f"{name} {part}" for name, part, is_nested in shown)
+    if isinstance(value, list | tuple):
+        return first_ten([f"({_shown(part)})" if isinstance(part, Mapping) else _shown(part) for part in value])
+    if value is None or isinstance(value, bool):
+        return _(_PLAIN[value])
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4g}" if isinstance(value, float) else visible(str(value))
+
+
+def describe(path: Path, *, check: bool = False, device: str = "auto") -> Description:
     """Describe a run, a folder of runs, a bundle, an index, a task, a comparison, a probe, or another program's model.
 
-    With `check`, also compute the self-test of a bundle, survey the text of a run, or compare the digests of the files
-    of another output.
+    With `check`, also compute the self-test of a bundle, or compare the digests of the files of another output.
     """
     if path == RUNS and not any(iter_runs(path)):
         advice = _("There are no runs in {path}. Train a model with: {command}")
@@ -43,31 +114,16 @@ def describe(path: Path, reporter: Reporter, *, check: bool = False, device: str
     if kind:
         require_regular_files(path)
     if kind == "bundle":
-        from elmo_zh.info.models import describe_bundle
-
-        return describe_bundle(path, check=check, device=device)
+        return _describe_bundle(path, check=check, device=device)
     if kind in _SHOWN:
         return _describe_output(path, kind, check=check)
     if kind == "run" or is_run(path):
-        return _describe_run(path, reporter, check=check)
+        return _describe_run(path, check=check)
     if (path / "options.json").is_file() or (path / "char.dic").is_file():
         return _describe_foreign(path)
     if runs := list_runs(path):
         return Description({"kind": "folder of runs", "path": str(path), "runs": runs}, [*list_lines(runs)])
     raise RunError(explain_no_run(path))
-
-
-def _describe_run(path: Path, reporter: Reporter, *, check: bool) -> Description:
-    values = describe_run(path)
-    shown = {"corpus": values["corpus"], "size": format_bytes(values["bytes"])}
-    shown |= {name[:-3]: format_date(values[name]) for name in ("started_at", "finished_at") if values[name]}
-    if values["checkpoint_step"] is not None:
-        shown["checkpoint_step"] = values["checkpoint_step"]
-    text = survey_run(path, reporter) if check else {}
-    values["text"] = text
-    samples = text and [_("Random sentences:"), *(f"  {visible(line)}" for line in text["samples"])]
-    figures = {name: value for name, value in text.items() if name not in ("findings", "samples")}
-    return Description(values, [str(path), *rows(shown), *run_lines(values), *rows(figures), *samples, values["next"]])
 
 
 def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
@@ -86,8 +142,6 @@ def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
         raise OutputError(message.format(path=file, error=f"{error!r:.80}")) from None
     date = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     values = {"kind": kind, "path": str(path), "bytes": folder_bytes(path), "date": date, "texts": texts, **figures}
-    changed = changed_files(path, digests) if check else []
-    values |= {"changed_files": changed} if check else {}
     report = path / f"{kind}.md"
     if report.is_file():
         lines = report.read_text(encoding="utf-8").rstrip().split("\n")
@@ -97,7 +151,15 @@ def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
     if reader := KINDS[kind].reader:
         values["next"] = command(*reader, path)
         lines.append(_("Next: {command}").format(command=values["next"]))
-    if check and not changed:
+    return _checked(path, values, lines, digests if check else {})
+
+
+def _checked(path: Path, values: dict[str, Any], lines: list[str], digests: Mapping[str, str | None]) -> Description:
+    """Return a description with the files that have changed since their digests were recorded."""
+    changed = changed_files(path, digests)
+    if digests:
+        values["changed_files"] = changed
+    if digests and not changed:
         lines.append(_("All files are as they were written: {count}.").format(count=len(digests)))
     return Description(values, lines, [_("{name} has changed").format(name=name) for name in changed])
 
@@ -111,3 +173,180 @@ def _describe_foreign(path: Path) -> Description:
     lines = [str(path), *rows({"kind": _(KINDS["model"].what), **figures})]
     lines.append(_("Next: {command}").format(command=following))
     return Description({"kind": "model", "path": str(path), **figures, "next": following}, lines)
+
+
+# Bundles
+
+
+def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
+    """Describe a bundle after checking the digests of its files; with `check`, also run its self-test."""
+    from elmo_zh.bundle.compatibility import describe_readers
+    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.embed.selftest import run_selftest
+
+    bundle = load_bundle(path)
+    values = _values_of(bundle)
+    lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.shape)]
+    problems: list[str] = []
+    if check:
+        checks = run_selftest(bundle, device)
+        problems = [result.name for result in checks if result.passed is False]
+        values["checks"] = [asdict(result) for result in checks]
+        lines += [f"{_(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
+    if bundle.needs_warm_state():
+        lines.append(_(POOR_FROM_ZERO))
+    segmented = () if bundle.text else ("--segmented",)
+    values["next"] = command("embed", "file.txt", "--model", path, *segmented)
+    lines.append(_("Next: {command}").format(command=values["next"]))
+    return Description(values, lines, problems)
+
+
+def _values_of(bundle: "Bundle") -> dict[str, Any]:
+    from elmo_zh.bundle.compatibility import refusals
+    from elmo_zh.bundle.weights import count_parameters
+
+    shape = bundle.shape
+    sizes = {field.name: getattr(shape, field.name) for field in fields(shape) if field.name != "characters"}
+    if bundle.vocabulary is None:
+        del sizes["num_tokens"]
+    return {
+        "kind": "bundle",
+        "path": str(bundle.path),
+        "digest": bundle.digest,
+        "mode": shape.mode,
+        "origin": bundle.info["origin"],
+        "sizes": sizes,
+        "characters": asdict(shape.characters) if shape.characters else None,
+        "parameters": count_parameters(bundle.weights),
+        "softmax": bundle.weights.has_softmax,
+        "tied_softmax": bundle.weights.is_tied,
+        "vocabulary": len(bundle.vocabulary) if bundle.vocabulary else None,
+        "segmenter": bundle.info["segmenter"],
+        "text": bundle.info["text"],
+        "carry_state": bundle.info["carry_state"],
+        "warm_state": bundle.weights.warm_state is not None,
+        "training": bundle.info["training"],
+        "history": asdict(bundle.history),
+        "digests": bundle.info["digests"],
+        "readers": refusals(shape),
+    }
+
+
+def _for_people(values: Mapping[str, Any], bundle: "Bundle") -> dict[str, Any]:
+    """Return the values to show to people, each once."""
+    from elmo_zh.bundle.description import describe_model
+
+    about = describe_model(bundle)
+    shown: dict[str, Any] = {"made_by": about["made_by"], "corpus": about["corpus"]}
+    shown |= {"date": format_date(about["trained_at"])} if about["trained_at"] else {}
+    names = ("mode", "sizes", "characters", "parameters", "softmax", "tied_softmax", "vocabulary", "segmenter")
+    shown |= {name: values[name] for name in (*names, "carry_state", "warm_state", "training")}
+    split = (values["text"] or {}).get("split_unknown")
+    shown |= {"split_unknown": split} if split is not None else {}
+    shown |= {name: value for name, value in values["origin"].items() if name != "program"}
+    return {**shown, **values["digests"]}
+
+
+# Runs
+
+
+def _describe_run(path: Path, *, check: bool) -> Description:
+    values = describe_run(path)
+    shown = {"corpus": values["corpus"], "size": format_bytes(values["bytes"])}
+    shown |= {name[:-3]: format_date(values[name]) for name in ("started_at", "finished_at") if values[name]}
+    if values["checkpoint_step"] is not None:
+        shown["checkpoint_step"] = values["checkpoint_step"]
+    records = load_records(RunDir(path), damaged_is_none=True).values() if check else ()
+    digests = {name: entry["digest"] for record in records for name, entry in record.get("outputs", {}).items()}
+    return _checked(path, values, [str(path), *rows(shown), *_run_lines(values), values["next"]], digests)
+
+
+def describe_run(path: Path) -> dict[str, Any]:
+    """Describe a run, finished or not, from the records of its stages; damaged records count as missing."""
+    run = RunDir(path)
+    require_regular_files(path)
+    records = load_records(run, damaged_is_none=True)
+    finished = {name: record for name, record in records.items() if record.get("finished")}
+    segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
+    steps = [int(step.name[len("step-") :]) for step in run.checkpoints.glob("step-" + "[0-9]" * 8)]
+    return {
+        "kind": "run",
+        "path": str(path),
+        "corpus": corpus_names(run),
+        "bytes": folder_bytes(path),
+        "is_latest": LATEST.is_dir() and LATEST.resolve() == path.resolve(),
+        "started_at": min((record["started_at"] for record in records.values()), default=""),
+        "finished_at": max(map(ended_at, finished.values()), default=""),
+        "stages": {name: {"seconds": record["seconds"], **record["counts"]} for name, record in finished.items()},
+        "checkpoint_step": max(steps, default=None),
+        "train_tokens": segmented.get("train_tokens"),
+        "perplexity": trained.get("heldout", {}).get("perplexity"),
+        "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
+        "findings": [*findings_of_records(finished)],
+        "verdict": trained.get("findings", []),
+        "next": next_step_of_run(path),
+    }
+
+
+def findings_of_records(finished: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what looks odd in the records of the stages that read text."""
+    segment = finished.get("segment", {})
+    sources, counts = segment.get("sources", {}), segment.get("counts")
+    kept = {name: source["kept_characters"] / max(1, source["characters"]) for name, source in sources.items()}
+    if lost := [name for name, share in kept.items() if share < 1 - _MUCH_DROPPED]:
+        yield {"what": N_("sources with most of their text left out"), "count": len(lost), "example": lost[0]}
+    if counts:
+        share = counts["heldout_tokens"] / max(1, counts["heldout_tokens"] + counts["train_tokens"])
+        if not _LEAST_HELDOUT <= share <= _MOST_HELDOUT:
+            yield {"what": N_("unusual share of held-out tokens"), "count": round(share, 6), "example": ""}
+    coverage = finished.get("vocab", {}).get("counts", {}).get("coverage", 1.0)
+    if coverage < _LITTLE_COVERAGE:
+        yield {"what": N_("tokens outside the vocabulary"), "count": round(1 - coverage, 4), "example": ""}
+
+
+def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures and findings of a run, and the verdict on its training, as lines."""
+    if not run["stages"]:
+        yield _("No stage has finished yet.")
+    for name, stage in run["stages"].items():
+        counts = ", ".join(
+            f"{_(key.replace('_', ' '))} {value:,}"
+            for key, value in stage.items()
+            if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
+        )
+        yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
+    if run["findings"]:
+        yield _("Worth a look (docs/planning.md says what to do):")
+    for finding in run["findings"]:
+        count = f"{finding['count']:,}" if isinstance(finding["count"], int) else f"{finding['count']:.2%}"
+        example = f" ({visible(finding['example'])})" if finding["example"] else ""
+        yield f"  {_(finding['what'])}: {count}{example}"
+    if run["verdict"]:
+        from elmo_zh.training.verdict import describe_verdict
+
+        yield from describe_verdict(run["verdict"])
+
+
+def list_runs(folder: Path) -> list[dict[str, Any]]:
+    """Return a description of each run in a folder and its subfolders, finished or not, newest first."""
+    runs = [describe_run(path) for path in iter_runs(folder)]
+    return sorted(runs, key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
+
+
+def list_lines(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a table of runs, line by line."""
+    header = (_("run"), _("corpus"), _("tokens"), _("disk"), _("perplexity"), _("bigram"), _("date"), "")
+    yield from aligned([header, *map(_cells, runs)], left=(0, 1, 6, 7))
+
+
+def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
+    tokens = "-" if run["train_tokens"] is None else f"{run['train_tokens']:,}"
+    perplexities = ("-" if run[name] is None else f"{run[name]:,.1f}" for name in ("perplexity", "bigram_perplexity"))
+    date = run["finished_at"] or run["started_at"]
+    marks = [_("latest")] * run["is_latest"]
+    if not {"train", "export"} <= run["stages"].keys():
+        step = run["checkpoint_step"]
+        last = f"train {step:,}" if step is not None else next(reversed(run["stages"]), "")
+        marks.append(_("unfinished, last stage: {stage}").format(stage=last or "-"))
+    corpus, local = first_ten(run["corpus"][:3]) or "-", format_date(date) if date else "-"
+    return run["path"], corpus, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)

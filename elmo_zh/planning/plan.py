@@ -21,7 +21,6 @@ from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.sample import Sample, Trial, try_stages
 from elmo_zh.run.reporter import Reporter, aligned, counted, format_bytes, format_seconds
 from elmo_zh.text.han import count_han
-from elmo_zh.vocabulary.coverage import ROUND_SIZES, coverage_lines
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 from elmo_zh.word2vec.implementations import choose_epochs
 
@@ -29,6 +28,7 @@ PLAN_FORMAT = 4
 # A vocabulary is large enough if it covers this much, or almost as much as all frequent words together.
 ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
 _DISCOUNTED = 0.6  # measured on four corpora
+ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
 _TITLES = {
     "kept_characters": N_("characters kept"),
     "distinct_words": N_("distinct words"),
@@ -154,7 +154,9 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     rows = [(_(_TITLES.get(name, name)), f"{value:,}") for name, value in figures.items()]
     yield from aligned([(_("corpus"), _("about")), *rows, (_("tokens covered"), f"{plan['coverage']:.2%}")])
     yield ""
-    yield from coverage_lines(plan["coverage_curve"])
+    if curve := plan["coverage_curve"]:
+        covered = [(f"{point['words']:,}", f"{point['share']:.1%}") for point in curve]
+        yield from aligned(covered, header=(N_("most frequent words"), N_("tokens covered")))
     if not plan["settings"]["vocab"]["init"]:
         sizes = {"size": f"{plan['recommended_vocab_size']:,}", "rows": f"{figures['rows']:,}"}
         yield _("Recommended: vocab.size = {size}; the current settings give {rows} rows.").format(**sizes)

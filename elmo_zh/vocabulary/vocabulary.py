@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -174,16 +174,13 @@ Word = TypeVar("Word", bound=Hashable)
 class BoundedCounts(Generic[Word]):
     """Counts of frequent words, never too high; with too many words, rare ones are dropped (Manku and Motwani 2002)."""
 
-    def __init__(self, most: int = 0, on_drop: Callable[[Word, int], object] = lambda _word, _count: None) -> None:
-        """Keep at most `most` distinct words, by default MAX_WORDS; call `on_drop` with each dropped word and count."""
-        self._most, self._on_drop = most or MAX_WORDS, on_drop
+    def __init__(self, most: int = 0) -> None:
+        """Keep at most `most` distinct words, by default MAX_WORDS."""
+        self._most = most or MAX_WORDS
         self.counts: Counter[Word] = Counter()
 
     def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:
         """Count more words, or add existing counts for them."""
         self.counts.update(words)
         if len(self.counts) > self._most:
-            ranked = self.counts.most_common()
-            self.counts = Counter(dict(ranked[: self._most // 2]))
-            for word, count in ranked[self._most // 2 :]:
-                self._on_drop(word, count)
+            self.counts = Counter(dict(self.counts.most_common(self._most // 2)))

@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
 from planning.corpora import FAST, write_corpus
 
-from elmo_zh.info.runs import list_lines, list_runs
-from elmo_zh.run.layout import RunDir
+from elmo_zh.info.describe import findings_of_records, list_lines, list_runs
 from elmo_zh.run.mark import kind_of
 
 
@@ -18,20 +18,19 @@ def test_a_run_that_is_only_segmented() -> None:
     assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0
     assert kind_of(Path("run")) == "run"
     lines = succeed("info", "run", "--check").stdout.splitlines()
-    start = lines.index("Random sentences:")
-    sentences = [
-        line for path in Path("run/segmented").glob("train-*.txt") for line in path.read_text("utf-8").split("\n")
-    ]
-    assert all(line.removeprefix("  ") in sentences for line in lines[start + 1 : start + 6])
+    assert any(line.startswith("All files are as they were written: ") for line in lines)
+    (text,) = Path("run/segmented").glob("heldout-*.txt")
+    text.write_text("山\n", encoding="utf-8")
+    assert f"segmented/{text.name} has changed" in elmo_zh("info", "run", "--check").errors[0]
+    lines = succeed("info", "run").stdout.splitlines()
     assert lines[-1].startswith("The run has not been trained yet. Continue with: ")
 
 
 def test_a_finished_run(run: Path) -> None:
     found = elmo_zh("info", run, "--check", "--json").result()
     assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
-    text = found["text"]
-    assert text["tokens"] == found["stages"]["segment"]["train_tokens"] == found["train_tokens"]
-    assert sum(text["characters"].values()) == pytest.approx(1, abs=1e-3)
+    assert found["stages"]["segment"]["train_tokens"] == found["train_tokens"]
+    assert found["changed_files"] == []
     assert found["next"] == f"Its model is {run / 'model'}"
 
 
@@ -86,12 +85,6 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not_done.endswith("  unfinished, last stage: train 100")
 
 
-def test_a_run_in_use(run: Path) -> None:
-    with RunDir(run).locked(create=False):
-        assert elmo_zh("info", run.parent).stdout.splitlines()[1].endswith("  in use now")
-    assert "in use" not in elmo_zh("info", run.parent).stdout
-
-
 def test_no_runs() -> None:
     assert elmo_zh("info").stdout.startswith(
         "There are no runs in runs. Train a model with: elmo-zh pipeline my-texts/"
@@ -111,3 +104,27 @@ def test_one_wrong_record_does_not_hide_the_other_runs(run: Path) -> None:
     assert sum(1 for _ in list_lines(runs)) == 3
     (run / "stages" / "segment.json").write_text("{", encoding="utf-8")
     assert sorted(list_runs(run.parent), key=lambda each: str(each["path"]))[0]["corpus"] == []
+
+
+def counts_of(records: dict[str, dict[str, Any]]) -> dict[str, float]:
+    return {finding["what"]: finding["count"] for finding in findings_of_records(records)}
+
+
+def test_what_is_odd_in_records() -> None:
+    def source(characters: int, kept: int) -> dict[str, int]:
+        return {"characters": characters, "kept_characters": kept}
+
+    records: dict[str, dict[str, Any]] = {
+        "segment": {
+            "sources": {"a": source(10, 0), "b": source(10, 2), "c": source(10, 9)},
+            "counts": {"heldout_tokens": 1, "train_tokens": 99_999},
+        },
+        "vocab": {"counts": {"coverage": 0.8}},
+    }
+    assert counts_of(records) == {
+        "sources with most of their text left out": 2,
+        "unusual share of held-out tokens": 0.00001,
+        "tokens outside the vocabulary": 0.2,
+    }
+    sound = {"segment": {"counts": {"heldout_tokens": 1, "train_tokens": 99}}, "vocab": {"counts": {"coverage": 0.95}}}
+    assert counts_of(sound) == counts_of({}) == {}
