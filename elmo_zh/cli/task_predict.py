@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain, count, islice, tee
+from itertools import chain, count, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -31,9 +31,6 @@ from elmo_zh.run.tables import chosen_format, write_rows
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
-
-# Lines that show whether a text is a table.
-_FIRST_LINES = 5
 
 
 @click.command()
@@ -169,23 +166,12 @@ def _iter_texts(
 ) -> Iterator[tuple[str]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.corpus.read_labelled import with_field_of_task
-    from elmo_zh.corpus.readers.conll import has_columns
 
     config = common.config.text
     config = replace(config, field=",".join(form.text_columns) or config.field)
     for source in stack.enter_context(opened_inputs(files, common.console)).sources:
         own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
-        lines = input_text(source, own_config).lines_if_text(common.console)
-        first = list(islice(lines, _FIRST_LINES))
-        columns = next(filter(has_columns, first), None)
-        if columns:
-            common.console.warn(
-                _(
-                    "{name} has columns ({columns}), but each whole line is read as one text. If one column contains"
-                    " the text, name that column: --input-format tsv --field 1. To score labelled examples: task score"
-                ).format(name=source.name, columns=repr(columns[:40]))
-            )
-        yield from ((line,) for line in chain(first, lines))
+        yield from ((line,) for line in input_text(source, own_config).lines_if_text(common.console))
 
 
 @click.command()

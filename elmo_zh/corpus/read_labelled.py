@@ -1,10 +1,15 @@
-"""Read labelled examples of any kind, or unlabelled pairs of texts, from a file."""
+"""Read labelled examples of any kind, or unlabelled pairs of texts, from a file.
+
+Texts and labels are in columns of a table or fields of JSON: the ones that the user names, else the detected ones.
+Another column may name the part of the data that each record is in.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import chain, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
@@ -12,40 +17,42 @@ from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
 from elmo_zh.corpus.names import EXCEL_SUFFIX, suffix_of
 from elmo_zh.corpus.read_source import decoded_files
-from elmo_zh.corpus.readers.columns import is_number
-from elmo_zh.corpus.readers.conll import read_conll
+from elmo_zh.corpus.readers.columns import (
+    Columns,
+    Sample,
+    cells_in,
+    guessed_columns,
+    has_header,
+    is_number,
+    known_columns,
+    part_named,
+)
 from elmo_zh.corpus.readers.examples import (
     OUTSIDE,
     Example,
     Labelled,
-    describe_tags,
-    detect_scheme,
+    UnlabelledError,
+    iter_accepted,
+    left_out_notes,
     marks_span,
-    spans_of,
-    tags_of,
-    without_biluo,
+    shown_names,
 )
 from elmo_zh.corpus.readers.formats import find_record_format
-from elmo_zh.corpus.readers.json_tags import (
-    has_token_lists,
-    is_table_of_lists,
-    read_spans,
-    read_table_of_lists,
-    read_token_lists,
+from elmo_zh.corpus.readers.rows import (
+    Objects,
+    Row,
+    Table,
+    cells_between_signs,
+    cells_of,
+    open_rows,
+    starts_as_objects,
+    text_of,
 )
-from elmo_zh.corpus.readers.labelled_records import (
-    LabelledRecord,
-    LabelledRecords,
-    UnlabelledError,
-    labelled_records,
-    names_in,
-)
-from elmo_zh.corpus.readers.rows import starts_as_objects
+from elmo_zh.corpus.readers.tagged import needs_space, read_tagged
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import counted
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",
@@ -57,46 +64,46 @@ _NO_LABEL = "-"
 _FASTTEXT, _LONGEST_LINE = "__label__", 2**20
 # A file with no more examples may be sorted by label by chance.
 _LEAST_EXAMPLES = 20
+# Enough that even a file sorted by label shows several labels; and for a column that names the parts of the data.
+_SAMPLE_RECORDS, _PART_RECORDS = 20_000, 200
+# How many values of a column a message shows.
+_SHOWN_VALUES = 3
+# Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
+_ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
     """Read all examples of a file, which may be compressed or an archive, in any encoding that `segment` reads."""
-    if path.is_dir():
-        raise CorpusError(_("{path} is a folder. Give a file of labelled examples.").format(path=path))
-    found: list[Labelled] = []
-    for source in find_sources([str(path)]).sources:
+    files: list[Labelled] = []
+    for source in find_sources([str(path)]).sources if not path.is_dir() else ():
         for text in decoded_files(source, reading.encoding, PassedOver()):
-            read = _read_tags if reading.kind == "tag" else _read_records
+            read = read_tagged if reading.kind == "tag" else _read_records
             labelled = read(text, _format_of(text, reading), reading)
             for number, example in enumerate(labelled.examples, start=1):
                 refuse_surrogates(" ".join(example.labels), number, f"{text.name}: the labels")
             if text.encoding.name != "utf-8":
                 encoding = _("encoding {upper}").format(upper=text.encoding.name.upper())
                 labelled = replace(labelled, notes=(encoding, *labelled.notes))
-            found.append(labelled)
-    if not found:
+            files.append(labelled)
+    if not files:
         raise CorpusError(_("{path} contains no file of labelled examples. Give another file.").format(path=path))
-    return _joined(str(path), found)
-
-
-def _joined(name: str, found: Sequence[Labelled]) -> Labelled:
-    if len({(each.scheme, each.by_words) for each in found}) > 1:
+    if len({(labelled.scheme, labelled.by_words) for labelled in files}) > 1:
         raise CorpusError(
             _(
                 "The files in {name} tag different units (words or characters), or use different tag schemes. Give"
                 " files with the same units and scheme."
-            ).format(name=name)
+            ).format(name=path)
         )
-    examples = [example for each in found for example in each.examples]
-    notes = Counter(note for each in found for note in each.notes)
-    return replace(found[0], name=name, examples=examples, notes=tuple(notes))
+    examples = [example for labelled in files for example in labelled.examples]
+    notes = dict.fromkeys(note for labelled in files for note in labelled.notes)
+    return replace(files[0], name=str(path), examples=examples, notes=tuple(notes))
 
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
     for text in decoded_files(source, reading.encoding, PassedOver()):
-        found = labelled_records(text, _format_of(text, reading), reading, with_label=False)
-        yield from (record.cells for record in found.records)
+        records = _open_records(text, _format_of(text, reading), reading, Counter(), with_label=False).records
+        yield from (record.cells for record in records)
 
 
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
@@ -105,7 +112,8 @@ def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextCo
         return config
     try:
         for text in decoded_files(source, config.encoding, PassedOver()):
-            if field in names_in(text, find_record_format(text, config.format)):
+            kind = find_record_format(text, config.format)
+            if kind in ("csv", "tsv", "json", "jsonl") and field in open_rows(text, kind, 1).names(has_header=True):
                 return replace(config, field=field)
     except UnsuitableError:
         pass  # reading the lines raises it again
@@ -128,62 +136,26 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
     return kind
 
 
-def _read_tags(text: DecodedText, kind: str, reading: Reading) -> Labelled:
-    if kind == "csv" and '""start""' in text.head(2**16):
-        raise CorpusError(
-            _("{name} is a CSV file of Label Studio. Export the same project as JSON-MIN instead.").format(
-                name=text.name
-            )
-        )
-    if kind in ("csv", "fasttext"):
-        raise CorpusError(
-            _(
-                "{name}: tags are read from CoNLL or JSON lines. For one label per text, use task fit classify. For"
-                " tags, put a token, a tab and its tag on each line, and a blank line after each sentence; if the file"
-                " already has this form, add: --input-format conll"
-            ).format(name=text.name)
-        )
-    names = names_in(text, kind) if kind == "jsonl" else filter(str.isdecimal, reading.task_columns)
-    columns = reading.columns_in({*names})
-    if kind == "jsonl" and not has_token_lists(text, *columns):
-        examples, notes = read_spans(text, *columns)
-        scheme, by_words = "BIOES", False
-    else:
-        if kind == "jsonl":
-            examples, notes, by_words = read_token_lists(text, *columns)
-        elif is_table_of_lists(text):
-            kind = "tsv"
-            examples, notes, by_words = read_table_of_lists(text)
-        else:
-            examples, notes, by_words = read_conll(text, *columns)
-        examples = without_biluo(examples)
-        scheme = detect_scheme(chain.from_iterable(example.labels for example in examples), text.name)
-        if scheme:
-            examples, num_wrong = in_bioes(examples)
-            if num_wrong:
-                notes.append(
-                    counted(
-                        num_wrong,
-                        "{number} tag with no span to continue, treated as starting a span, as in conlleval",
-                        "{number} tags with no span to continue, each treated as starting a span, as in conlleval",
-                    )
-                )
-    scheme_note = describe_tags(scheme, by_words=by_words)
-    notes.insert(0, _("{kind} format, {scheme}").format(kind=kind, scheme=scheme_note))
-    named = columns if any(columns) else ()
-    return Labelled(
-        name=text.name, examples=examples, scheme=scheme, by_words=by_words, columns=named, notes=tuple(notes)
-    )
+@dataclass(frozen=True)
+class _Record:
+    """A row or an object: its name in messages, its texts and label, and the part of the data that it names."""
+
+    where: str
+    cells: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.cells[-1].strip()
 
 
-def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the tag before them."""
-    converted, num_wrong = [], 0
-    for example in examples:
-        spans, wrong = spans_of(example.labels)
-        num_wrong += wrong
-        converted.append(replace(example, labels=tuple(tags_of(spans, len(example.labels)))))
-    return converted, num_wrong
+@dataclass(frozen=True)
+class _Records:
+    """The records of a file with only the needed cells, a note on the columns used, and the names of these columns."""
+
+    records: Iterator[_Record]
+    note: str
+    columns: tuple[str, ...] = ()
 
 
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
@@ -193,32 +165,23 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "conll":
         raise CorpusError(conll)
     left_out = Counter[str]()
-    opened = _fasttext_records(text) if kind == "fasttext" else labelled_records(text, kind, reading, left_out)
+    opened = _open_records(text, kind, reading, left_out)
     records = list(opened.records)
-    if not records:
-        raise CorpusError(
-            _("{name} has no rows below the column names. Add labelled rows, or give another file.").format(
-                name=text.name
-            )
-        )
     labelled = [record for record in records if record.label]
+    if not records:
+        raise _no_rows(text.name)
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(_("{name}: all labels are empty. Give examples with labels.").format(name=text.name))
-    is_excel = suffix_of(text.content.name) == EXCEL_SUFFIX
-    form = _("Excel, {note}") if is_excel else _("{kind} format, {note}")
-    notes = [form.format(kind=kind, note=opened.note), *(f"{what}: {count:,}" for what, count in left_out.items())]
-    if len(labelled) < len(records):
+    if num_empty := len(records) - len(labelled):
         if not reading.skips_unlabelled:
-            first = next(record.what for record in records if not record.label)
+            first = next(record.where for record in records if not record.label)
             raise CorpusError(
                 _(
                     "{name}: empty labels: {number}, the first in {first}. Add the labels, or leave such examples out"
                     " with --skip-unlabelled"
-                ).format(name=text.name, number=f"{len(records) - len(labelled):,}", first=first)
+                ).format(name=text.name, number=f"{num_empty:,}", first=first)
             )
-        notes.append(
-            _("left out because the label is empty: {value}").format(value=f"{len(records) - len(labelled):,}")
-        )
+        left_out[_("left out because the label is empty")] += num_empty
     labels = {record.label for record in labelled}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise CorpusError(conll)
@@ -228,50 +191,23 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             _(
                 "{name}: {what}: the label {label} is not a finite number. Correct the label, or leave out"
                 " --regression."
-            ).format(name=text.name, what=wrong.what, label=repr(wrong.label[:40]))
+            ).format(name=text.name, what=wrong.where, label=repr(wrong.label[:40]))
         )
-    examples = [Example(record.texts, (record.label,), part=record.part) for record in labelled]
+    examples = [Example(record.cells[:-1], (record.label,), part=record.part) for record in labelled]
     changes = sum(before.labels != after.labels for before, after in pairwise(examples))
-    if len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2:
-        notes.append(_("the file is sorted by label"))
+    is_sorted = len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2
     agreed = examples if reading.regression else _with_agreed_label(examples)
-    if len(agreed) < len(examples):
-        notes.append(
-            _("left out because the label is {NO_LABEL} (unlabelled): {value}").format(
-                NO_LABEL=repr(_NO_LABEL), value=f"{len(examples) - len(agreed):,}"
-            )
-        )
-    return Labelled(name=text.name, examples=agreed, columns=opened.used_columns, notes=tuple(notes))
+    left_out[_("left out because the label is {NO_LABEL} (unlabelled)").format(NO_LABEL=repr(_NO_LABEL))] += len(
+        examples
+    ) - len(agreed)
+    form = _("Excel, {note}") if suffix_of(text.content.name) == EXCEL_SUFFIX else _("{kind} format, {note}")
+    notes = [form.format(kind=kind, note=opened.note), *left_out_notes(left_out)]
+    notes += [_("the file is sorted by label")] if is_sorted else []
+    return Labelled(name=text.name, examples=agreed, columns=opened.columns, notes=tuple(notes))
 
 
-def _fasttext_records(text: DecodedText) -> LabelledRecords:
-    return LabelledRecords(_iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT), ())
-
-
-def _iter_fasttext(text: DecodedText) -> Iterator[LabelledRecord]:
-    """Yield the lines of fastText's format: a label with its prefix, and the words of a text.
-
-    Spaces between words are removed, since texts to label have none; those between Latin words stay.
-    """
-    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
-        words = line.split()
-        labels = [word.removeprefix(_FASTTEXT) for word in words if word.startswith(_FASTTEXT)]
-        if len(labels) > 1:
-            raise CorpusError(
-                _("{name}: line {number} has {count} labels; expected one. Keep one label on each line.").format(
-                    name=text.name, number=number, count=len(labels)
-                )
-            )
-        joined = ""
-        for word in words:
-            if not word.startswith(_FASTTEXT):
-                needs_space = (
-                    joined[-1:].isascii() and joined[-1:].isalnum() and word[0].isascii() and word[0].isalnum()
-                )
-                joined += f" {word}" if needs_space else word
-        if words:
-            what = _("line {number}").format(number=number)
-            yield LabelledRecord(what=what, cells=(joined, *(labels or [""])), part="")
+def _no_rows(name: str) -> CorpusError:
+    return CorpusError(_("{name} has no rows. Give a text and a label in each row.").format(name=name))
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
@@ -280,3 +216,210 @@ def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples
     return [example for example in examples if example.labels[0] != _NO_LABEL]
+
+
+def _iter_fasttext(text: DecodedText) -> Iterator[_Record]:
+    """Yield the lines of fastText's format: a label with its prefix, and the words of a text.
+
+    Spaces between words are removed, since texts to label have none; those between Latin words stay.
+    """
+    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+        labels, joined = list[str](), ""
+        for word in line.split():
+            if word.startswith(_FASTTEXT):
+                labels.append(word.removeprefix(_FASTTEXT))
+            else:
+                joined += f" {word}" if needs_space(joined, word) else word
+        where = _("line {number}").format(number=number)
+        if len(labels) > 1:
+            raise _several_labels(f"{text.name}: {where}", len(labels), _FASTTEXT)
+        if labels or joined:
+            yield _Record(where, (joined, *(labels or [""])))
+
+
+def _several_labels(where: str, count: int, field: str) -> CorpusError:
+    return CorpusError(
+        _("{where} has {count} labels in {field}; expected one. Correct the record.").format(
+            where=where, count=count, field=field
+        )
+    )
+
+
+def _open_records(
+    text: DecodedText, kind: str, reading: Reading, left_out: Counter[str], *, with_label: bool = True
+) -> _Records:
+    """Return the records of a file; `left_out` counts those that annotators did not accept, by reason."""
+    if kind == "fasttext":
+        return _Records(_iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT))
+    rows: Table | Objects
+    if kind in ("csv", "tsv"):
+        rows = Table(text, cells_between_signs(text) or cells_of(text, kind), _SAMPLE_RECORDS, skips_empty=True)
+    else:
+        rows = Objects(text.name, (Row(*record) for record in iter_accepted(text, left_out)), _SAMPLE_RECORDS)
+    if not rows.sample:
+        raise _no_rows(text.name)
+    if with_label and isinstance(rows, Table) and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
+        raise UnlabelledError(
+            _("{name} is plain text without labels. Give a table with a text and a label in each row.").format(
+                name=text.name
+            )
+        )
+    places, has_names = _choose(rows, reading, with_label=with_label)
+    names = rows.names(has_header=has_names)
+    names = names[: len(rows.sample[0])] if has_names else names
+    fields = [names[place] for place in places]
+    columns = tuple(
+        fields[n] if has_names and not fields[n].isdecimal() else str(place + 1) for n, place in enumerate(places)
+    )
+    note = _("columns {names}") if has_names else _("columns {names}, no header")
+    note = note.format(names=", ".join(columns))
+    part = _field_of_parts(rows.sample[has_names:], names, fields) if with_label else ""
+    if part:
+        note += ", " + _("parts (train, dev, test) in {name}").format(name=part)
+    what = _("row {number}") if isinstance(rows, Table) else _("record {number}")
+
+    def record(row: Row) -> _Record:
+        where = what.format(number=row.number)
+        problem_place = f"{text.name}: {where}"
+        if isinstance(rows, Table):
+            _require_width(problem_place, row.values, len(names))
+        cells = [
+            _cell(problem_place, row.values, field, is_label=with_label and place == len(fields) - 1)
+            for place, field in enumerate(fields)
+        ]
+        return _Record(where, tuple(cells), _part_of(problem_place, row.values, part) if part else "")
+
+    return _Records(map(record, rows.rows(has_header=has_names)), note, columns)
+
+
+def _is_prose(sample: Sample, suffix: str, reading: Reading) -> bool:
+    """Return whether rows are lines of a plain text rather than cells of a table."""
+    counts = Counter(map(len, sample))
+    usual, number = counts.most_common(1)[0]
+    differ = len(counts) > 1 and (usual == 1 or number < _ALIKE_FRACTION * len(sample))
+    return not any(reading.columns()) and (max(counts) == 1 or (differ and suffix == ".txt"))
+
+
+def _choose(rows: Table | Objects, reading: Reading, *, with_label: bool) -> tuple[list[int], bool]:
+    """Return the columns of the texts and the label, and whether the columns have names."""
+    sample, num_texts, is_table = rows.sample, reading.num_texts, isinstance(rows, Table)
+    header = [cell.strip() for cell in sample[0]]
+    known = known_columns(sample, num_texts, with_label=with_label, numbers=reading.regression)
+    guess = known
+    if is_table and known is None:
+        guess = guessed_columns(sample[1:] or sample, num_texts, with_label=with_label, numbers=reading.regression)
+    numbers = map(str, range(1, len(header) + 1)) if is_table and known is None else ()
+    wanted = reading.columns_in({*header, *numbers}, with_label=with_label)
+    places: list[int] = []
+    for column in wanted:
+        if not column:
+            places.append(_guessed(rows.name, sample, guess, len(places), num_texts))
+        elif column in header and not (is_table and column.isdecimal()):
+            places.append(header.index(column))
+        elif column.isdecimal() and 1 <= int(column) <= len(header):
+            places.append(int(column) - 1)
+        else:
+            raise CorpusError(
+                _(
+                    "{name} has no column {column!r}. Its first row is: {row}. Give one of these names, or a column"
+                    " number, counting from 1."
+                ).format(name=rows.name, column=column, row=shown_names(header))
+            )
+    if len(places) > len(set(places)):
+        raise CorpusError(
+            _(
+                "{name}: {column!r} was chosen twice. Choose a different column for each text and for the label:"
+                " --text-column, --label-column"
+            ).format(name=rows.name, column=header[Counter(places).most_common(1)[0][0]])
+        )
+    has_names = not is_table or known is not None or any(column and not column.isdecimal() for column in wanted)
+    has_names = has_names or (with_label and len(sample) > 2 and has_header(sample, label=places[-1]))
+    counts = Counter(map(len, sample))
+    if not has_names and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
+        raise CorpusError(
+            _(
+                "{name}: the rows have from {least} to {most} columns. Put cells that contain the separator in quotes,"
+                " or separate the columns with tabs."
+            ).format(name=rows.name, least=min(counts), most=max(counts))
+        )
+    return places, has_names
+
+
+def _guessed(name: str, sample: Sample, guess: Columns | None, place: int, num_texts: int) -> int:
+    """Return the column of a text, or of the label after the texts; raise CorpusError if none or several are found."""
+    is_label = place == num_texts
+    columns = (guess.labels if is_label else guess.texts[place : place + 1]) if guess else ()
+    if len(columns) == 1 and columns[0] is not None and columns[0] < len(sample[0]):
+        return columns[0]
+    shown = "; ".join(_shown_column(sample, column) for column in columns if column is not None)
+    told = {"name": name, "names": shown or shown_names(sample[0])}
+    if is_label:
+        raise (CorpusError if shown else UnlabelledError)(
+            _(
+                "{name}: cannot tell which of these holds the label: {names}. Choose one, by name or by number,"
+                " counting from 1: --label-column NAME. For labelled spans, use task fit tag."
+            ).format(**told)
+        )
+    raise CorpusError(
+        _(
+            "{name}: cannot tell which of these holds the text: {names}. Choose one, by name or by number, counting"
+            " from 1: --text-column NAME. For pairs of texts, use task fit pairs."
+        ).format(**told)
+    )
+
+
+def _shown_column(sample: Sample, column: int) -> str:
+    """Return a column's name or number together with its most frequent values."""
+    first = sample[0][column].strip() if column < len(sample[0]) else ""
+    counts = Counter(cells_in(sample, column))
+    is_name = bool(first) and counts[first] == 1
+    values = [value[:20] for value, _count in counts.most_common() if not (is_name and value == first)]
+    more = ", ..." if len(values) > _SHOWN_VALUES else ""
+    return f"{first if is_name else column + 1} ({', '.join(values[:_SHOWN_VALUES])}{more})"
+
+
+def _field_of_parts(rows: Sample, names: Sequence[str], used: Sequence[str]) -> str:
+    """Return an unused column whose value in every row is train, dev or test, or ""."""
+    for place, name in enumerate(names):
+        cells = cells_in(rows[:_PART_RECORDS], place)
+        if name not in used and cells and all(part_named(cell.lower()) for cell in cells):
+            return name
+    return ""
+
+
+def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
+    cell = text_of(values.get(field)) or ""
+    part = part_named(cell.strip().lower())
+    if not part:
+        raise CorpusError(
+            _(
+                "{where} has {value!r} where other records have train, dev or test. Correct the value, or remove the"
+                " column."
+            ).format(where=where, value=cell[:40])
+        )
+    return part
+
+
+def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
+    """Raise CorpusError for a row with more columns than the table, of which a cell may hold the separator."""
+    num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
+    if num_filled > width:
+        raise CorpusError(
+            _(
+                "{where} has {count} columns; expected {expected}. Put cells that contain the separator in quotes, or"
+                " separate the columns with tabs."
+            ).format(where=where, count=num_filled, expected=width)
+        )
+
+
+def _cell(where: str, values: Mapping[str, Any], field: str, *, is_label: bool) -> str:
+    value = values.get(field)
+    if is_label and isinstance(value, list) and len(value) > 1:
+        raise _several_labels(where, len(value), field)
+    # A null label is an empty label; a missing field may be a mistaken name.
+    cell = "" if is_label and field in values and value is None else text_of(value)
+    if cell is None:
+        raise CorpusError(
+            _("{where} has neither text nor a number in {field}. Correct the record.").format(where=where, field=field)
+        )
+    return cell

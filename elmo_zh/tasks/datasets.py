@@ -17,8 +17,7 @@ from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, describe_tags
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, UnlabelledError, describe_tags
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import file_digest

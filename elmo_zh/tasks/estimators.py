@@ -14,8 +14,7 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_value, refusal
 from elmo_zh.config.declare import values_of
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.corpus.read_labelled import in_bioes
-from elmo_zh.corpus.readers.examples import Example, detect_scheme
+from elmo_zh.corpus.readers.examples import Example, detect_scheme, in_bioes
 from elmo_zh.invocation import install_line
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter

@@ -22,8 +22,7 @@ from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, describe_tags
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, UnlabelledError, describe_tags
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
 from elmo_zh.language import _

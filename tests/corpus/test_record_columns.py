@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from corpus.readers.reading import text_of
 from packed import zip_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.readers.labelled_records import names_in
 from elmo_zh.corpus.sources import find_sources
 
 TEXT = "今天天气很好，\n我们去公园散步。"
@@ -58,9 +56,3 @@ def test_columns_of_an_archive(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.zip", {"1.csv": f'text,year\n"{TEXT}",2020\n', "2.txt": "好\n"})
     [source] = find_sources([str(path)]).sources
     assert [dict(record.columns) for record in input_text(source, TextConfig()).records()] == [{"year": "2020"}, {}]
-
-
-def test_names_are_found_in_a_list_of_any_length() -> None:
-    for start in ("[", " [\n", ""):
-        assert names_in(text_of(f'{start}{{"review": "{LINE}", "year": 1}}, ?'), "json") == ["review", "year"]
-    assert names_in(text_of("今天{天气}很好。"), "text") == []

@@ -42,10 +42,10 @@ def test_rejected_and_skipped_records_are_left_out_and_counted(tmp_path: Path) -
     assert marked == list(NAMES * 2)
     assert notes == (
         "span ends are exclusive",
+        "fields that are not read: id",
         "left out because of answer: reject: 4",
         "left out because of answer: ignore: 1",
         "left out because of was_cancelled: 1",
-        "fields that are not read: id",
     )
     classes = [{"text": f"好{n}", "label": n % 2, "answer": ("accept", "reject")[n % 3 == 0]} for n in range(9)]
     labelled = read_labelled(written(tmp_path, "b.jsonl", lines(*classes)), CLASSIFY)
@@ -91,7 +91,7 @@ def test_other_keys_of_spans(tmp_path: Path) -> None:
     assert "fields that are not read: overlap" in notes
     path = written(tmp_path, "b.jsonl", lines({"text": "患者", "entities": [{"von": 0, "bis": 1, "label": "x"}]}))
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
-    assert 'the start of the span {"von": 0, "bis": 1' in told
+    assert 'the span {"von": 0, "bis": 1' in told
     assert "start_offset" in told
 
 
@@ -114,7 +114,7 @@ STUDIO = json.dumps([{"start": 0, "end": 3, "text": "王小明", "labels": ["PER
 SENTENCE = "这家酒店的房间很干净服务员也非常热情下次还会再来住" * 2
 NAMED: list[tuple[Reading, str, str, str]] = [
     (TAG, "a.csv", 'id,label,text\n1,"' + STUDIO.replace('"', '""') + '",王小明来\n', "JSON-MIN"),
-    (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "is not a word"),
+    (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "has tokens that are no words"),
 ]
 
 

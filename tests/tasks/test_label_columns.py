@@ -29,12 +29,12 @@ NAMED = ("病历号", "就诊日期", "是否回复", "科室", "病情", "费�
 @pytest.mark.parametrize("count", [60, 600])
 def test_a_name_that_says_label_wins(tmp_path: Path, count: int) -> None:
     labelled = read_labelled(written(tmp_path, "a.csv", clinic(NAMED, count)), CLASSIFY)
-    assert labelled.notes == ("csv format, columns 5 (病情), 4 (科室)", "the file is sorted by label")
+    assert labelled.notes == ("csv format, columns 病情, 科室", "the file is sorted by label")
     assert {example.labels[0] for example in labelled.examples} == set(DEPARTMENTS)
     both = written(tmp_path, "b.csv", clinic((*NAMED[:2], "类别", *NAMED[3:]), count))
-    assert read_labelled(both, CLASSIFY).notes[0] == "csv format, columns 5 (病情), 3 (类别)"
+    assert read_labelled(both, CLASSIFY).notes[0] == "csv format, columns 病情, 类别"
     prices = read_labelled(written(tmp_path, "c.csv", clinic((*NAMED[:5], "评分"))), replace(CLASSIFY, regression=True))
-    assert prices.notes == ("csv format, columns 5 (病情), 6 (评分)",)
+    assert prices.notes == ("csv format, columns 病情, 评分",)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_several_columns_that_could_be_the_label_are_listed(
     told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     first, second = shown
     assert told.startswith(f"{path}: cannot tell which of these holds the label: {first} (")
-    assert f": {first} (否, 是); {second} (骨科, 儿科, 眼科). Choose one: --label-column NAME" in told
+    assert f": {first} (否, 是); {second} (骨科, 儿科, 眼科). Choose one, by name" in told
     chosen = read_labelled(path, replace(CLASSIFY, label_column=second))
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)
 

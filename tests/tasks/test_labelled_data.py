@@ -40,7 +40,7 @@ def test_regression_needs_numbers(tmp_path: Path) -> None:
     for wrong in ("nan", "inf", "many", "1_0"):
         path = written(tmp_path, "b.csv", f"text,score\n好,{wrong}\n")
         told = message_of(CorpusError, lambda path=path: read_labelled(path, reading))
-        assert told.startswith(f"{path}: row 2 (the header is row 1): the label {wrong!r} is not a finite number.")
+        assert told.startswith(f"{path}: row 2: the label {wrong!r} is not a finite number.")
 
 
 def test_characters_in_conll(tmp_path: Path) -> None:
@@ -93,21 +93,20 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
 
 
 SPAN_PROBLEMS = [
-    ([[0, 9, "name"]], "(0, 9, name) is empty or reaches outside the text"),
-    ([[2, 2, "name"]], "(2, 2, name) is empty or reaches outside the text"),
-    ([[0, 3, " "]], "has no type"),
-    ([[3, 4, "name"]], "separates a character from its combining mark"),
+    ([[0, 9, "name"]], '[0, 9, "name"] is empty or reaches outside the text'),
+    ([[2, 2, "name"]], '[2, 2, "name"] is empty or reaches outside the text'),
+    ([[0, 3, " "]], "has no label, type"),
     ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "covers '李白', not '李黑'"),
-    ([[0, 2, None]], "the type of the span"),
-    ([[0, 2, ["a", "b"]]], "the type of the span"),
-    ([[float("inf"), 2, "x"]], "the start of the span"),
-    ([[0, 1e300, "x"]], "the end of the span"),
-    ([{"start": True, "end": 2, "label": "x"}], "the start of the span"),
-    ([{"start": 0, "end": 2}], "the type of the span"),
-    ([{"start": 0, "end": 2, "label": "x", "text": ["李"]}], "the text of the span"),
-    ({"x": {"李白": [[0, 1.5]]}}, "the end of the span"),
-    (["12x"], "expected [[start, end, type], ...]"),
-    ([[0]], "expected [[start, end, type], ...]"),
+    ([[0, 2, None]], "has no label, type"),
+    ([[0, 2, ["a", "b"]]], "has no label, type"),
+    ([[float("inf"), 2, "x"]], "has no start, start_idx"),
+    ([[0, 1e300, "x"]], "has no end, end_idx"),
+    ([{"start": True, "end": 2, "label": "x"}], "has no start, start_idx"),
+    ([{"start": 0, "end": 2}], "has no label, type"),
+    ([{"start": 0, "end": 2, "label": "x", "text": ["李"]}], "has no text, entity"),
+    ({"x": {"李白": [[0, 1.5]]}}, "has no end, end_idx"),
+    (["12x"], "spans are written as [[start, end, type], ...]"),
+    ([[0]], "spans are written as [[start, end, type], ...]"),
 ]
 
 
@@ -132,7 +131,7 @@ MOOD, FORM = (replace(CLASSIFY, label_column="mood"), replace(TAG, text_columns=
 SKIPPING = replace(CLASSIFY, skips_unlabelled=True)
 # How the data is read, the file, and what is told: the place, what was found, or the next step.
 PROBLEMS = [
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "empty labels: 1, the first in row 3 (the header is row 1)"),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏,\n", "empty labels: 1, the first in row 3"),
     (
         CLASSIFY,
         "a.csv",
@@ -141,10 +140,10 @@ PROBLEMS = [
     ),
     (CLASSIFY, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
     (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "all labels are empty"),
-    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 (the header is row 1) has 1 column"),
-    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows below the column names"),
+    (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has neither text"),
+    (CLASSIFY, "a.csv", "text,label\n", "a.csv has no rows"),
     (CLASSIFY, "a.csv", "", "a.csv has no rows"),
-    (CLASSIFY, "a.csv", "好\n坏\n", "the first row has one column"),
+    (CLASSIFY, "a.csv", "好\n坏\n", "a.csv is plain text without labels"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "empty labels: 1, the first in record 1"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text": "坏"}\n', "record 2 has neither"),
@@ -154,26 +153,26 @@ PROBLEMS = [
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
     (MOOD, "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
     (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label"),
-    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 (the header is row 1) has 3 columns"),
+    (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns"),
     (CLASSIFY, "a.csv", "1,这家店\n0,不好\n1,这家,很好\n" * 7, "the rows have from 2 to 3 columns"),
     (CLASSIFY, "a.txt", "今天,很好\n下雨\n刮风\n", "a.txt is plain text without labels"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
     (CLASSIFY, "a.jsonl", SPANS_ONLY, "For labelled spans, use task fit tag"),
     (CLASSIFY, "a.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "use task fit pairs"),
-    (CLASSIFY, "a.jsonl", NESTED, "none of the fields id, data contains text"),
+    (CLASSIFY, "a.jsonl", NESTED, "cannot tell which of these holds the text: id, data"),
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column"),
     (TAG, "a.conll", "李\tB-PER\n白\t\n", "line 2 has no tag"),
     (TAG, "a.conll", "\n\n", "no sentence was found"),
     (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
     (FORM, "a.conll", "李 O\n", "'form' is not the number of a CoNLL column"),
-    (TAG, "a.json", LABEL_STUDIO, "Export as JSON-MIN instead"),
+    (TAG, "a.json", LABEL_STUDIO, "a full export of Label Studio"),
     (TAG, "a.jsonl", '{"text": "好", "tags": 3}\n', "record 1: cannot find the text or the spans"),
-    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "has all 1,002 tokens in one sentence"),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
-    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "the lines have from 2 to 4 columns"),
-    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "the tag 3, which is not a name"),
+    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "has lines of 2 to 4 columns"),
+    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the token or tag 3"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
-    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has a token that is empty"),
+    (TAG, "a.jsonl", lines({"tokens": ["北", ""], "tags": ["O", "O"]}), "record 1 has the token or tag ''"),
     (TAG, "a.jsonl", NESTED, "record 1: cannot find the text or the spans in the fields id, data"),
 ]
 
@@ -255,7 +254,7 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
 def test_a_row_of_no_part(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", rows_of_parts("csv", ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
-    assert told.startswith(f"{path}: row 252 (the header is row 1) has 'other' where ")
+    assert told.startswith(f"{path}: row 252 has 'other' where ")
 
 
 def test_what_makes_scores_worth_less_is_reported(tmp_path: Path) -> None:

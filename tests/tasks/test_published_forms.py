@@ -10,7 +10,7 @@ from tasks.labelled import CLASSIFY, PAIRS, TAG, lines, load, read, table, writt
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import iter_pairs, read_labelled
-from elmo_zh.corpus.readers.labelled_records import UnlabelledError
+from elmo_zh.corpus.readers.examples import UnlabelledError
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.tasks.datasets import find_files
@@ -117,7 +117,7 @@ def test_a_table_of_sentences_and_tags(tmp_path: Path) -> None:
     assert [example.texts[0] for example in labelled.examples] == ["李白来", "好", "你好"]
     assert labelled.examples[0].labels == ("B-PER", "E-PER", "O")
     path = written(tmp_path, "b.txt", "李 白 来\tB-PER I-PER O\n你 好\tO O\n" * 30 + "不 对\tO\n")
-    assert "row 61 has 2 tokens and 1 tag" in message_of(CorpusError, lambda: read_labelled(path, TAG))
+    assert "record 61 has 2 tokens and 1 tag" in message_of(CorpusError, lambda: read_labelled(path, TAG))
 
 
 @pytest.mark.parametrize("space", ["\u3000", "\xa0", "\u2003"])

@@ -79,8 +79,8 @@ def test_the_scheme_is_found(tags: list[str], scheme: str) -> None:
     assert detect_scheme(tags, "a.conll") == scheme
 
 
-def test_tags_of_no_scheme() -> None:
-    told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "X-PER"], "a.conll"))
-    assert told.startswith("a.conll: the tag 'X-PER' belongs to no tag scheme, although other tags, such as 'B-PER',")
-    told = message_of(CorpusError, lambda: detect_scheme(["B-PER", "M-PER", "I-PER"], "a.conll"))
-    assert told.startswith("a.conll: the tags begin with B, I, M, but no tag scheme uses all of these letters. Use")
+@pytest.mark.parametrize("tags", [["B-PER", "X-PER"], ["B-PER", "M-PER", "I-PER"]])
+def test_tags_of_no_scheme(tags: list[str]) -> None:
+    told = message_of(CorpusError, lambda: detect_scheme(tags, "a.conll"))
+    assert told.startswith("a.conll: the tags ")
+    assert tags[1] in told

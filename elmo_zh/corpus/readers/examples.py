@@ -1,24 +1,35 @@
-"""Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES.
+"""Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES, which is also spelt BILUO.
 
 A span is (first unit, unit after the last, type). Internally, spans are always marked by BIOES tags (Ratinov and Roth
 2009, who call them BILOU). Tags are read as conlleval reads them: a tag that does not continue a span begins one.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import SCHEMES
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.readers.rows import iter_rows
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 
 Span = tuple[int, int, str]
 OUTSIDE = "O"
-_TAG = re.compile(r"([BIMES])(?:[-_](.+))?")
-_BILUO = re.compile(r"([BILU])([-_].+)")
+_TAG = re.compile(r"([BIMESLU])(?:[-_](.+))?")
+# A record says in these fields that a person rejected or skipped it: in Prodigy's exports and in Label Studio's.
+_ANSWERS, _REJECTED = "answer", ("reject", "ignore")
+_SKIPPED = ("was_cancelled", "cancelled", "is_skipped", "skipped")
+STATES = (_ANSWERS, *_SKIPPED)
+
+
+class UnlabelledError(CorpusError):
+    """A file has texts but no labels, as is common for published test sets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +71,33 @@ def describe_tags(scheme: str, *, by_words: bool) -> str:
     return _("one tag per word") if by_words else _("one tag per character")
 
 
-def without_biluo(examples: Sequence[Example]) -> list[Example]:
-    """Return the examples with BIOES tags if their tags are BILUO, in which L- is the last unit and U- the only one."""
-    tags = {tag for example in examples for tag in example.labels} - {OUTSIDE}
-    if not all(map(_BILUO.fullmatch, tags)) or not any(tag[0] in "LU" for tag in tags):
-        return list(examples)
-    known = {tag: {"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:] for tag in tags} | {OUTSIDE: OUTSIDE}
-    return [replace(example, labels=tuple(known[tag] for tag in example.labels)) for example in examples]
+def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the JSON records that annotators accepted with their numbers; count the others by reason."""
+    for number, record in iter_rows(text, "jsonl"):
+        is_full_export = isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list)
+        if is_full_export or "" in record:
+            problem = _("a full export of Label Studio") if is_full_export else _("not an object")
+            raise CorpusError(
+                _("{name}: record {number} is {problem}. Give one JSON object per line, such as JSON-MIN.").format(
+                    name=text.name, number=number, problem=problem
+                )
+            )
+        answer = record.get(_ANSWERS)
+        skipped = next((name for name in _SKIPPED if record.get(name) is True), "")
+        if answer in _REJECTED or skipped:
+            left_out[_("left out because of {field}").format(field=skipped or f"{_ANSWERS}: {answer}")] += 1
+        else:
+            yield number, record
+
+
+def left_out_notes(left_out: Counter[str]) -> list[str]:
+    """Return a note for each reason for which records were left out."""
+    return [f"{reason}: {count:,}" for reason, count in left_out.items() if count]
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return the first names of columns or fields on one line, each truncated to 20 characters."""
+    return ", ".join(" ".join(name.split())[:20] for name in names[:8])
 
 
 def marks_span(tag: str) -> bool:
@@ -79,32 +110,25 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     """Return the scheme of a file's tags, or "" if they mark no spans; raise CorpusError if no scheme fits."""
     distinct = dict.fromkeys(tags)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
-    letters = {match[1] for match in parsed.values() if match}
+    letters = {_letter(match) for match in parsed.values() if match}
     typed = [bool(match and match[2]) for match in parsed.values()]
     marks = "B" in letters and (any(typed) or all(parsed.values()))
     if not marks and not (typed and all(typed)):
         return ""
+    known = next((scheme for scheme, signs in SCHEMES.items() if letters <= set(signs)), "")
     unknown = [tag for tag, match in parsed.items() if not match]
-    if unknown:
+    if unknown or not known:
         raise CorpusError(
             _(
-                "{name}: the tag {unknown} belongs to no tag scheme, although other tags, such as {value}, mark spans."
-                " Use only O and the tags of one scheme: BIO, BMES or BIOES."
-            ).format(
-                name=name,
-                unknown=repr(unknown[0][:40]),
-                value=repr(next(tag for tag, match in parsed.items() if match)),
-            )
+                "{name}: the tags {tags} are of no one tag scheme. Use only O and the tags of BIO, BMES or BIOES."
+            ).format(name=name, tags=", ".join(list(dict.fromkeys([*unknown, *parsed]))[:5]))
         )
-    for scheme, known in SCHEMES.items():
-        if letters <= set(known):
-            return scheme
-    raise CorpusError(
-        _(
-            "{name}: the tags begin with {letters}, but no tag scheme uses all of these letters. Use one scheme: BIO,"
-            " BMES or BIOES."
-        ).format(name=name, letters=", ".join(sorted(letters)))
-    )
+    return known
+
+
+def _letter(match: re.Match[str] | None) -> str:
+    """Return the letter of a tag in BIOES or BMES."""
+    return {"L": "E", "U": "S"}.get(match[1], match[1]) if match else OUTSIDE
 
 
 def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
@@ -118,7 +142,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
     start, kind, open_span = 0, "", False
     for place, tag in enumerate([*tags, OUTSIDE]):
         match = _TAG.fullmatch(tag)
-        letter, tag_kind = (match[1], match[2] or "") if match else (OUTSIDE, "")
+        letter, tag_kind = _letter(match), (match[2] or "") if match else ""
         continues = open_span and letter in "IME" and tag_kind == kind
         if not continues:
             if open_span:
@@ -129,6 +153,16 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
             spans.append((start, place + 1, kind))
             open_span = False
     return spans, num_wrong
+
+
+def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
+    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the tag before them."""
+    converted, num_wrong = [], 0
+    for example in examples:
+        spans, wrong = spans_of(example.labels)
+        num_wrong += wrong
+        converted.append(replace(example, labels=tuple(tags_of(spans, len(example.labels)))))
+    return converted, num_wrong
 
 
 def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> list[str]:

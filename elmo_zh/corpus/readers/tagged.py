@@ -1,0 +1,560 @@
+r"""Read tagging data: tokens with tags, in lines or in lists, and texts with character spans.
+
+Lines are CoNLL, with one token and its tag, or CoNLL-U. Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER",
+"I-PER"]}, where the tokens may also be a text with a tag for each character, or tables of two columns, with items
+separated by spaces or by \x02. Spans are {"text": ..., "entities": [[start, end, type], ...]}, or objects with start,
+end and label, or CLUENER's {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. The text of a span, if
+given, shows whether `end` is the last character or the one after it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elmo_zh.config import TextConfig
+from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
+from elmo_zh.corpus.readers.examples import (
+    OUTSIDE,
+    STATES,
+    Example,
+    Labelled,
+    Span,
+    UnlabelledError,
+    describe_tags,
+    detect_scheme,
+    in_bioes,
+    iter_accepted,
+    left_out_notes,
+    marks_span,
+    shown_names,
+    tags_of,
+)
+from elmo_zh.corpus.readers.rows import plain_text
+from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
+from elmo_zh.run.reporter import counted
+from elmo_zh.text.alignment import identity_spans
+from elmo_zh.text.han import HAN, count_han
+from elmo_zh.text.segmenters.registry import build_segmenter
+
+_LONGEST_LINE = 2**20
+# Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
+_CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
+_NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
+# The units of a file are characters if at least this fraction of the tokens with Han characters has one character.
+_CHARACTER_FRACTION = 0.98
+# A file with a single sentence longer than this lacks blank lines between sentences.
+_LONGEST_SENTENCE = 1000
+# So many Han characters are a sentence, not a word; at most this fraction of the tokens may be that long.
+_LONG_TOKEN, _MOST_LONG = 20, 0.01
+# At least this fraction of the lines must have the most frequent number of columns.
+_ALIKE_FRACTION = 0.95
+# A word and its tag as in running text: 我们/r, 我们_PN.
+_WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
+_ITEM_SEPARATOR, _SAMPLE_ROWS = "\x02", 50
+
+_TEXTS = (*TEXT_NAMES, "originalText", "raw_text", "data")
+_LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")
+_TOKEN_NAMES = ("tokens", "words", "chars", "characters", *TEXT_NAMES)
+_TAG_NAMES = ("ner_tags", "tags", "pos_tags", "upos", "ner", *LABEL_NAMES)
+# The keys of a span: its start, its end, its type and its text.
+_SPAN_KEYS = (
+    ("start", "start_idx", "start_offset", "begin", "start_index", "start_pos", "startOffset"),
+    ("end", "end_idx", "end_offset", "end_index", "end_pos", "endOffset"),
+    ("label", "type", "tag", "category", "entity_type", "label_type", "labels", "类型"),
+    ("text", "entity", "word", "name", "mention", "surface"),
+)
+_DIGITS, _LARGEST = re.compile(r"\s*-?\d{1,15}\s*"), 10**15
+# Characters that count as two in UTF-16, in which browsers count.
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+# Spans are doubted if a larger fraction of a sample ends inside words, and less than half of it in the other reading.
+_MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
+
+
+class _Token(NamedTuple):
+    """A token with its tag, the number of columns on its line, and whether the line is CoNLL-U."""
+
+    token: str
+    tag: str
+    num_columns: int = 2
+    is_conllu: bool = False
+
+
+Sentence = list[_Token]
+
+
+def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
+    """Return the tagged sentences of a file, with spans marked by BIOES tags."""
+    if kind not in ("jsonl", "conll", "tsv"):
+        what = _("a CSV file of Label Studio") if '""start""' in text.head(2**16) else kind
+        raise CorpusError(
+            _(
+                "{name}: tags are not read from this format ({kind}). Export from Label Studio as JSON-MIN, or put a"
+                " token, a tab and its tag on each line, with --input-format conll. For one label per text, use task"
+                " fit classify."
+            ).format(name=text.name, kind=what)
+        )
+    left_out, scheme, by_words = Counter[str](), "BIOES", False
+    records = list(iter_accepted(text, left_out)) if kind == "jsonl" else _records_of_table(text)
+    names = records[0][1] if records else {*filter(str.isdecimal, reading.task_columns)}
+    columns = reading.columns_in(names)
+    fields = _list_fields(records[0][1], *columns) if records else ()
+    if kind == "jsonl" and not fields:
+        examples, notes = _read_spans(text, records, *columns)
+    else:
+        if fields:
+            where = f"{text.name}: " + _("record {number}")
+            sentences = [_listed(where.format(number=n), *map(record.get, fields)) for n, record in records]
+        else:
+            sentences = list(_sentences_of_lines(text, *columns))
+            _require_sentences(text.name, sentences, checks_columns=not reading.label_column)
+        examples, notes, by_words = _examples_of(text.name, sentences)
+        scheme = detect_scheme(chain.from_iterable(example.labels for example in examples), text.name)
+        if scheme:
+            examples, num_wrong = in_bioes(examples)
+            if num_wrong:
+                notes.append(
+                    counted(
+                        num_wrong,
+                        "{number} tag with no span to continue, treated as starting a span, as in conlleval",
+                        "{number} tags with no span to continue, each treated as starting a span, as in conlleval",
+                    )
+                )
+    form = _("{kind} format, {scheme}").format(kind=kind, scheme=describe_tags(scheme, by_words=by_words))
+    return Labelled(
+        name=text.name,
+        examples=examples,
+        scheme=scheme,
+        by_words=by_words,
+        columns=columns if any(columns) else (),
+        notes=(form, *notes, *left_out_notes(left_out)),
+    )
+
+
+def _wrong(where: str, problem: str, line: str) -> CorpusError:
+    return CorpusError(
+        _(
+            "{where} {problem} ({line}). Put one token and its tag on each line, and a blank line after each sentence."
+            " To choose the columns: --text-column 1 --label-column 2"
+        ).format(where=where, problem=problem, line=repr(line[:40]))
+    )
+
+
+def _require_sentences(name: str, sentences: Sequence[Sentence], *, checks_columns: bool) -> None:
+    """Raise CorpusError for lines that are probably sentences rather than tokens, or lack blank lines between them."""
+    tokens = [row for rows in sentences for row in rows]
+    counts = Counter(row.num_columns for row in tokens)
+    problem = ""
+    if len(sentences) == 1 and len(tokens) > _LONGEST_SENTENCE:
+        problem = _("has all {number:,} tokens in one sentence").format(number=len(tokens))
+    elif checks_columns and counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
+        problem = _("has lines of {least} to {most} columns").format(least=min(counts), most=max(counts))
+    if problem:
+        raise _wrong(name, problem, " ".join(row.token for row in tokens[:10]))
+
+
+def _examples_of(name: str, sentences: Sequence[Sentence]) -> tuple[list[Example], list[str], bool]:
+    """Convert tagged sentences to examples; return them with notes, and whether their units are words."""
+    sentences = [rows for rows in sentences if rows]
+    if not sentences:
+        raise CorpusError(_("{name}: no sentence was found. Give one token and its tag per line.").format(name=name))
+    tokens = [row.token for rows in sentences for row in rows]
+    long = [token for token in tokens if len(token) >= _LONG_TOKEN and count_han([token]) >= _LONG_TOKEN]
+    if len(long) > _MOST_LONG * len(tokens):
+        raise _wrong(name, _("has tokens that are no words"), long[0])
+    notes: list[str] = []
+    if _are_numbered(sentences):
+        sentences = [[row._replace(token=_without_place(row.token)) for row in rows] for rows in sentences]
+        notes.append(_("tokens are characters with their position in a word; the positions were dropped"))
+    lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
+    by_words = sentences[0][0].is_conllu or lengths[True] < _CHARACTER_FRACTION * lengths.total()
+    return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
+
+
+def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) -> Iterator[Sentence]:
+    rows: Sentence = []
+    is_first, has_tabs = True, False
+    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+        if not line.strip("\r\n\t "):
+            yield rows
+            rows = []
+        elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not rows)):
+            cells, where = _cells(line), _("{name}: line {number}").format(name=text.name, number=number)
+            if len(cells) < 2 and is_first:
+                raise UnlabelledError(*_wrong(where, _few_columns(cells), line).messages)
+            is_first, has_tabs = False, "\t" in line
+            rows += _token(where, line, cells, text_column, label_column)
+    yield rows
+
+
+def _is_comment(line: str) -> bool:
+    """Return whether a line outside a sentence is a comment, rather than the token # with its tag."""
+    cells = _cells(line)
+    if not line.startswith("#") or "\t" in line or len(cells) < 2:
+        return False
+    return "=" in cells or not (cells[-1] == OUTSIDE or marks_span(cells[-1]))
+
+
+def _cells(line: str) -> list[str]:
+    if "\t" in line:
+        return line.split("\t")
+    cells = list(filter(None, line.split(" ")))
+    return [" ", *cells] if line[0] == " " else cells
+
+
+def _few_columns(cells: Sequence[str]) -> str:
+    return counted(len(cells), "has {number} column", "has {number} columns")
+
+
+def _token(where: str, line: str, cells: Sequence[str], text_column: str, label_column: str) -> Iterator[_Token]:
+    """Yield the token of a line; nothing for a multiword token or an empty node of CoNLL-U, which are not in the text.
+
+    Columns are separated by tabs, otherwise by spaces, and numbered from 1. By default the token is in the first column
+    and the tag in the last; in CoNLL-U, in the second and the fourth.
+    """
+    if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
+        raise _wrong(where, _("has several words with their tags"), line)
+    is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
+    if is_conllu and not cells[0].isdecimal():
+        return
+    places = _place(text_column, _FORM if is_conllu else 1), _place(label_column, _UPOS if is_conllu else len(cells))
+    if len(cells) < 2 or max(places) > len(cells):
+        raise _wrong(where, _few_columns(cells), line)
+    token, tag = (cells[place - 1] for place in places)
+    if not token or not tag.strip():
+        raise _wrong(where, _("has no tag") if token else _("has no token"), line)
+    yield _Token(token, tag.strip(), len(cells), is_conllu)
+
+
+def _place(column: str, default: int) -> int:
+    if column and not (column.isdecimal() and int(column)):
+        raise CorpusError(
+            _("{given} is not the number of a CoNLL column. Give a column number, counting from 1.").format(
+                given=repr(column[:40])
+            )
+        )
+    return int(column) if column else default
+
+
+def _are_numbered(sentences: Sequence[Sentence]) -> bool:
+    """Return whether tokens end in their position within a word: 0, or one more than the previous token's."""
+    fitting = Counter[bool]()
+    for rows in sentences:
+        matches = [_NUMBERED.fullmatch(row.token) for row in rows]
+        places = [int(match[2]) if match else -1 for match in matches]
+        fitting.update(after in (0, before + 1) for before, after in pairwise([-1, *places]))
+    return fitting[True] >= _CHARACTER_FRACTION * fitting.total()
+
+
+def _without_place(token: str) -> str:
+    match = _NUMBERED.fullmatch(token)
+    return match[1] if match else token.rstrip("0123456789") or token
+
+
+def _example(rows: Sentence, *, by_words: bool) -> Example:
+    text, units = "", np.zeros((len(rows), 2), np.int32)
+    for place, row in enumerate(rows):
+        text += " " if by_words and needs_space(text, row.token) else ""
+        units[place] = (len(text), len(text) + len(row.token))
+        text += row.token
+    words = tuple(row.token for row in rows) if by_words else None
+    return Example((text,), tuple(row.tag for row in rows), units, words)
+
+
+def needs_space(before: str, after: str) -> bool:
+    """Return whether a word needs a space after other text, because both use a script that has spaces."""
+    return all(sign.isascii() and sign.isalnum() for sign in (before[-1:], after[:1]))
+
+
+def _list_fields(record: Mapping[str, Any], text_column: str, label_column: str) -> tuple[str, ...]:
+    """Return the fields with tokens and an equally long list of tags; () if they are missing, as in data with spans."""
+    tags = next((name for name in ([label_column] if label_column else _TAG_NAMES) if _is_list(record.get(name))), "")
+    names = [text_column] if text_column else _TOKEN_NAMES
+    tokens = next((name for name in names if name != tags and isinstance(record.get(name), list | str)), "")
+    return (tokens, tags) if tokens and tags and len(record[tokens]) == len(record[tags]) else ()
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str | int) for item in value)
+
+
+def _listed(where: str, tokens: Any, tags: Any) -> Sentence:
+    num_tokens, num_tags = (len(items) if isinstance(items, list | str) else 0 for items in (tokens, tags))
+    if num_tokens != num_tags or isinstance(tags, str):
+        raise CorpusError(
+            _("{where} has {a} tokens and {b} tags. Give one tag per token.").format(
+                where=where, a=num_tokens, b=num_tags
+            )
+        )
+    wrong = [item for item in (*(tokens or ()), *(tags or ())) if not isinstance(item, str) or not item]
+    if wrong or any(not tag.strip() for tag in tags or ()):
+        raise CorpusError(
+            _("{where} has the token or tag {wrong}, which is no name. Use tags such as B-PER.").format(
+                where=where, wrong=repr(wrong[0] if wrong else "")
+            )
+        )
+    return [_Token(token, tag.strip()) for token, tag in zip(tokens or (), tags or (), strict=True)]
+
+
+def _records_of_table(text: DecodedText) -> list[tuple[int, dict[str, Any]]]:
+    """Return the rows of a table with a sentence and its tags in each row as records; [] for any other file."""
+    rows = _rows_of_lists(text)
+    sample = list(islice(rows, _SAMPLE_ROWS))
+    are_alike = all(len(row) == 2 and len(row[0]) == len(row[1]) for _number, row in sample)
+    if not are_alike or sum(len(row[0]) > 1 for _number, row in sample) <= len(sample) / 2:
+        return []
+    return [
+        (number, {"tokens": row[0], "tags": row[1] if len(row) == 2 else []}) for number, row in chain(sample, rows)
+    ]
+
+
+def _rows_of_lists(text: DecodedText) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield the number of each row below a header, and its cells divided into items."""
+    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+        cells = line.split("\t")
+        if line.strip() and not (number == 1 and cells[-1].strip().lower() in LABEL_NAMES):
+            separators = (_ITEM_SEPARATOR if _ITEM_SEPARATOR in cell else " " for cell in cells)
+            yield number, [list(filter(None, cell.split(sign))) for cell, sign in zip(cells, separators, strict=True)]
+
+
+class _GivenSpan(NamedTuple):
+    """A span as given in the file; its surface is "" if the file does not include it."""
+
+    start: int
+    end: int
+    kind: str
+    surface: str
+
+
+class _Sentence(NamedTuple):
+    where: str
+    text: str
+    spans: Sequence[_GivenSpan]
+
+
+class _Convention(NamedTuple):
+    """How positions are read: whether `end` is a span's last character, and whether they count UTF-16 units."""
+
+    past_end: int = 0
+    in_utf16: bool = False
+
+    def places(self, text: str, span: _GivenSpan) -> tuple[int, int]:
+        """Return the first character of a span and the one after its last."""
+        start, end = span.start, span.end + self.past_end
+        if self.in_utf16:
+            units = text.encode("utf-16-le", "surrogatepass")
+            start, end = (len(units[: 2 * max(0, place)].decode("utf-16-le", "ignore")) for place in (start, end))
+        return start, end
+
+
+def _read_spans(
+    text: DecodedText, records: Sequence[tuple[int, Mapping[str, Any]]], text_column: str, label_column: str
+) -> tuple[list[Example], list[str]]:
+    """Return the texts of records with a BIOES tag for each character, and notes on how they were read."""
+    if not records:
+        raise CorpusError(_("{name} has no records. Give one JSON object per line.").format(name=text.name))
+    left_out, others = Counter[str](), Counter[str]()
+    sentences = list(_sentences_with_spans(text.name, records, text_column, label_column, left_out, others))
+    convention, notes = _find_convention(text.name, sentences)
+    notes += left_out_notes(left_out)
+    if others:
+        notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
+    examples, num_overlaps = [], 0
+    for sentence in sentences:
+        spans = [_placed(sentence, span, convention) for span in sentence.spans]
+        kept = _without_overlaps(spans)
+        num_overlaps += len(spans) - len(kept)
+        units = identity_spans(len(sentence.text))
+        examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
+    if num_overlaps:
+        message = (
+            "{number} span left out for overlapping a longer span",
+            "{number} spans left out for overlapping a longer span",
+        )
+        notes.append(counted(num_overlaps, *message))
+    return examples, notes
+
+
+def _sentences_with_spans(
+    name: str,
+    records: Sequence[tuple[int, Mapping[str, Any]]],
+    text_column: str,
+    label_column: str,
+    left_out: Counter[str],
+    others: Counter[str],
+) -> Iterator[_Sentence]:
+    text_names, list_names = [text_column] if text_column else _TEXTS, [label_column] if label_column else _LIST_NAMES
+    # Label Studio leaves the field out where a text has no spans.
+    usual = next((key for _number, record in records for key in list_names if _is_spans(record.get(key))), "")
+    for number, record in records:
+        where = f"{name}: " + _("record {number}").format(number=number)
+        field = next((key for key in text_names if isinstance(record.get(key), str)), None)
+        key = next((key for key in list_names if _is_spans(record.get(key))), "")
+        is_without = not key and bool(usual) and record.get(usual) is None
+        if field is None or not (key or is_without):
+            raise (UnlabelledError if field is not None and number == 1 else CorpusError)(
+                _(
+                    "{where}: cannot find the text or the spans in the fields {fields}. Choose a field: {option} NAME,"
+                    " or write records as {example}"
+                ).format(
+                    where=where,
+                    fields=shown_names(list(record)),
+                    option="--text-column" if field is None else "--label-column",
+                    example='{"text": "...", "entities": [[start, end, type], ...]}',
+                )
+            )
+        left_out[_("texts without a field of spans, taken to have none")] += is_without
+        others.update(other for other in record if other not in (field, key, usual, *STATES))
+        yield _Sentence(where, record[field], list(_given_spans(where, record[key], others)) if key else [])
+
+
+def _is_spans(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _given_spans(where: str, value: Any, others: Counter[str]) -> Iterator[_GivenSpan]:
+    if isinstance(value, dict):
+        for kind, surfaces in value.items():
+            places = surfaces.items() if isinstance(surfaces, dict) else [("", surfaces)]
+            for surface, pairs in places:
+                for pair in pairs if isinstance(pairs, list) else [pairs]:
+                    yield _given_span(where, pair, [*pair, kind, surface] if isinstance(pair, list) else [])
+        return
+    for entry in value:
+        if isinstance(entry, dict):
+            used = [next((key for key in keys if entry.get(key) is not None), "") for keys in _SPAN_KEYS]
+            others.update(key for key in entry if key not in used and key != "id")
+            yield _given_span(where, entry, [entry.get(key) for key in used])
+        else:
+            yield _given_span(where, entry, [*entry[:3], None] if isinstance(entry, list) else [])
+
+
+def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
+    """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
+    start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
+    if isinstance(kind, list) and len(kind) == 1:
+        [kind] = kind
+    kind = (plain_text(kind) or "").strip() or None
+    parsed = _whole(start), _whole(end), kind, "" if surface is None else plain_text(surface)
+    for keys, value in zip(_SPAN_KEYS, parsed, strict=True):
+        if value is None:
+            raise _wrong_span(where, entry, _("has no {what}").format(what=", ".join(keys)))
+    return _GivenSpan(*parsed)  # type: ignore[arg-type]
+
+
+def _wrong_span(where: str, span: Any, problem: str) -> CorpusError:
+    return CorpusError(
+        _("{where}: the span {span} {problem}. Correct it; spans are written as {forms}").format(
+            where=where,
+            span=json.dumps(span, ensure_ascii=False)[:60],
+            problem=problem,
+            forms="[[start, end, type], ...], [{start, end, label}, ...], {type: {text: [[start, end], ...]}}",
+        )
+    )
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST and value == int(value):
+        return int(value)
+    return None
+
+
+def _find_convention(name: str, sentences: Sequence[_Sentence]) -> tuple[_Convention, list[str]]:
+    """Return how positions are read, and notes that say so and what is doubtful about it.
+
+    The text of the spans decides. Without it, `end` is taken for the character after a span; that is doubted if spans
+    end inside words more often than in the other reading.
+    """
+    spans = [(sentence.text, span) for sentence in sentences for span in sentence.spans]
+    votes = {
+        convention: sum(_covered(text, span, convention) == span.surface for text, span in spans if span.surface)
+        for convention in (_Convention(past_end, in_utf16) for in_utf16 in (False, True) for past_end in (0, 1))
+    }
+    best = max(votes, key=lambda convention: votes[convention])
+    other = _Convention(1 - best.past_end, best.in_utf16)
+    if votes[other] > 0.05 * (votes[best] + votes[other]):
+        raise CorpusError(
+            _(
+                "{name}: some spans ({votes}) end at their last character, others ({votes2}) one character after it."
+                " Use the same convention for all spans."
+            ).format(
+                name=name,
+                votes=f"{votes[best if best.past_end else other]:,}",
+                votes2=f"{votes[other if best.past_end else best]:,}",
+            )
+        )
+    if not spans:
+        return best, []
+    notes = [_("span ends are inclusive") if best.past_end else _("span ends are exclusive")]
+    if best.in_utf16:
+        notes.append(_("positions count UTF-16 units"))
+    if votes[best]:
+        return best, notes
+    num_astral = sum(bool(_ASTRAL.search(sentence.text)) for sentence in sentences if sentence.spans)
+    if num_astral:
+        notes.append(
+            _(
+                "positions are taken to count characters, which is doubtful in {number} texts with characters such as"
+                " emoji: if a browser counted, add the text of each span, and they are read so"
+            ).format(number=f"{num_astral:,}")
+        )
+    sample = spans[:_SAMPLE_SPANS]
+    inside, inside_other = (_num_inside_words(sample, convention) for convention in (best, other))
+    if inside > _MOST_INSIDE * len(sample) and 2 * inside_other < inside:
+        notes.append(
+            _(
+                "this is doubtful: {number} of {total} spans end inside words, but only {other} if each end is the"
+                " last character: then add 1 to it, or add the text of each span"
+            ).format(number=inside, total=len(sample), other=inside_other)
+        )
+    return best, notes
+
+
+def _covered(text: str, span: _GivenSpan, convention: _Convention) -> str:
+    """Return the characters of a span, "" if it is empty or reaches outside the text."""
+    start, end = convention.places(text, span)
+    return text[start:end] if 0 <= start < end <= len(text) else ""
+
+
+def _num_inside_words(spans: Sequence[tuple[str, _GivenSpan]], convention: _Convention) -> int:
+    """Return how many spans end inside a word of the default segmenter."""
+    segment = build_segmenter(TextConfig())
+    ends_of: dict[str, set[int]] = {}
+    for text, _span in spans:
+        if text not in ends_of:
+            place, ends_of[text] = 0, {len(text)}
+            for word in segment(text):
+                place = text.index(word, place) + len(word)
+                ends_of[text].add(place)
+    return sum(convention.places(text, span)[1] not in ends_of[text] for text, span in spans)
+
+
+def _placed(sentence: _Sentence, span: _GivenSpan, convention: _Convention) -> Span:
+    covered = _covered(sentence.text, span, convention)
+    if not covered or (span.surface and covered != span.surface):
+        problem = _("is empty or reaches outside the text (length in characters: {text})").format(
+            text=len(sentence.text)
+        )
+        if covered:
+            problem = _("covers {found}, not {surface}").format(
+                found=repr(covered[:20]), surface=repr(span.surface[:20])
+            )
+        raise _wrong_span(sentence.where, span[:3], problem)
+    return (*convention.places(sentence.text, span), span.kind)
+
+
+def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
+    kept: list[Span] = []
+    for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0], span[2])):
+        if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
+            kept.append(span)
+    return sorted(kept)
