@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.tables import table
-from elmo_zh.scoring.exact import TextMeasure
+from elmo_zh.scoring import TextMeasure
 from elmo_zh.training.evaluation import KneserNeyBigram, pairs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, load_vocabulary
 
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
     bundle, models = load_bundle(arguments.bundle), bigram_models(RunDir(arguments.run))
-    scorer, preparation = LineScorer(bundle, LineReading(split_sentences=True)), bundle.build_preparation()
+    scorer, preparation = LineScorer(bundle, split_sentences=True), bundle.build_preparation()
     rows = []
     for path in arguments.files:
         lines = list(dict.fromkeys(line for line in iter_lines(path) if line.strip()))

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,15 +53,14 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
       elmo-zh evaluate runs/mine/segmented/heldout-00000.txt --segmented --json
     """
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+    from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_texts import evaluate_texts
 
     keep_freed_memory()
     with common.opened_texts(files) as texts:
         bundle = load_model(common, model_path(common.model), "perplexity is")
         splits = not common.segmented and bundle.text is not None and bundle.text.split_sentences
-        reading = LineReading(segmented=common.segmented, split_sentences=splits)
-        scorer = LineScorer(bundle, reading)
+        scorer = LineScorer(bundle, segmented=common.segmented, split_sentences=splits)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
     _report_words(
         common, scorer, counts, _(" Unknown words lower the perplexity, so compare bits per character instead.")
@@ -116,27 +115,27 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     config = common.config
     _check_usage(common, output, options)
     from elmo_zh.allocator import keep_freed_memory
-    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
-    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob, print_scores
+    from elmo_zh.contexts.line_scorer import LineScorer
+    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
     from elmo_zh.run.job import run_job
 
     keep_freed_memory()
     if options.pairs is not None:
         _score_pairs(common, files, output, options.pairs)
         return
-    keep = KeepRule(below=options.keep_below, share=options.keep_share) if _keeps(options) else None
-    reading = LineReading(
-        segmented=common.segmented, split_sentences=options.split_sentences, by_token=options.by == "token"
-    )
+    keep = KeepRule(below=options.keep_below or 0.0, share=options.keep_share) if _keeps(options) else None
+    reading: dict[str, Any] = {
+        "segmented": common.segmented, "split_sentences": options.split_sentences, "by_token": options.by == "token"
+    }  # fmt: skip
     paths = [common.model, options.against] if options.against else [common.model]
     with common.opened_texts(files) as texts:
         models = (load_model(common, model_path(path), "scores are") for path in paths)
-        scorer, *others = [LineScorer(each, reading) for each in models]
+        scorer, *others = [LineScorer(model, **reading) for model in models]
         other = others[0] if others else None
         kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
         if output is None:
-            report = print_scores(job, sys.stdout.buffer, common.console)
+            report = job.print(sys.stdout.buffer, common.console)
         else:
             with common.choose_engine(config).started(0) as engine:
                 report = run_job(
@@ -147,7 +146,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
 def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
     from elmo_zh.contexts.line_scorer import LineScorer
-    from elmo_zh.contexts.score_texts import MEASURES_OF_PAIRS, accuracies, iter_pair_scores, parse_pair_columns
+    from elmo_zh.contexts.score_texts import accuracies, iter_pair_scores, parse_pair_columns
 
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
@@ -158,11 +157,11 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
             text = _("{files} has no pairs. Give records with two sentences each.")
             raise CorpusError(text.format(files=", ".join(files)))
         if output:
-            save_rows(({**asdict(each), "is_right": int(each.is_right)} for each in scores), output)
+            save_rows(({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores), output)
     groups = accuracies(scores)
-    totals = {measure: sum(group[measure] for group in groups.values()) for measure in MEASURES_OF_PAIRS}
+    totals = {measure: sum(group[measure] for group in groups.values()) for measure in scores[0].judgements()}
     rows = [
-        [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in MEASURES_OF_PAIRS)]
+        [kind, f"{group['pairs']:,}", *(f"{group[measure] / group['pairs']:.1%}" for measure in totals)]
         for kind, group in groups.items()
     ]
     header = [N_("kind"), N_("pairs"), N_("by probability"), N_("by perplexity"), N_("by SLLN-LP")]

@@ -228,9 +228,9 @@ def match_usages(
 
 def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
     """Return the matches with a figure `surprisal`: the sum over a match's tokens, in nats, averaged over both LMs."""
-    from elmo_zh.contexts.line_scorer import LineReading, LineScorer
+    from elmo_zh.contexts.line_scorer import LineScorer
 
-    scorer = LineScorer(bundle, reading=LineReading(segmented=True, by_token=True))
+    scorer = LineScorer(bundle, segmented=True, by_token=True)
     values = np.empty(len(found))
     lines = [*found]
     with reporter.progress("surprisal", unit="lines", total=len(lines)) as progress:

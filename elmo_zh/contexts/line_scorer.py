@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
 from elmo_zh.checks import check_instance, check_strings
 from elmo_zh.embed.text_tokens import require_sentences
-from elmo_zh.scoring.exact import TextMeasure, costs_from, sentence_costs
+from elmo_zh.scoring import TextMeasure, costs_from, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -41,8 +40,7 @@ class TokenScore(NamedTuple):
     is_unknown: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LineScore:
+class LineScore(NamedTuple):
     """The exact cost of a line under a model, its negative log-probability, with the counts to interpret it.
 
     Attributes:
@@ -108,29 +106,6 @@ class LineScore:
         """Perplexity, the geometric mean of both directions; None for an empty line."""
         return self.measure.perplexity(self.mean_nats) if self.num_sentences else None
 
-    def as_record(self) -> list[Any]:
-        """Return JSON values from which `of_record` rebuilds the score."""
-        return [getattr(self, field.name) for field in fields(self)]
-
-    @classmethod
-    def of_record(cls, record: Sequence[Any]) -> "LineScore":
-        """Rebuild a score from the values that `as_record` returned."""
-        values = dict(zip((field.name for field in fields(cls)), record, strict=True))
-        values["unknown"] = tuple(values["unknown"])
-        if values["tokens"] is not None:
-            values["tokens"] = tuple(TokenScore(*token) for token in values["tokens"])
-        return cls(**values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LineReading:
-    """Settings for scoring: how a line is split into sentences, and whether token costs are kept."""
-
-    # Each line is one sentence, split into tokens at U+0020; else lines are normalised and segmented
-    segmented: bool = False
-    split_sentences: bool = False  # raw lines are split into sentences as in training; else each line is one sentence
-    by_token: bool = False  # also keep the cost of each token
-
 
 class LineScorer:
     """Computes the exact cost of lines, each from the same initial state and independent of the others.
@@ -141,20 +116,26 @@ class LineScorer:
 
     Attributes:
         bundle: The model.
-        reading: How a line becomes sentences.
+        by_token: Whether the cost of each token is kept.
     """
 
     def __init__(
         self,
         bundle: Bundle,
-        reading: LineReading | None = None,
+        *,
+        segmented: bool = False,
+        split_sentences: bool = False,
+        by_token: bool = False,
         user_dictionary: Path | None = None,
     ) -> None:
         """Prepare a model for scoring.
 
         Args:
             bundle: The model.
-            reading: How a line becomes sentences; default: a raw line is one sentence.
+            segmented: Lines are tokens separated by white space, looked up unchanged; else they are normalised and
+                segmented.
+            split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
+            by_token: Keep the cost of each token.
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
@@ -162,36 +143,18 @@ class LineScorer:
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
         """
         self.bundle = check_instance(bundle, Bundle, "LineScorer", "bundle", "a Bundle; LineScorer.load takes a path")
-        self.reading = reading or LineReading()
+        self.by_token = by_token
+        self.reading = {"segmented": segmented, "split_sentences": split_sentences, "by_token": by_token}
         self._vocabulary = bundle.require_probabilities()
-        if self.reading.split_sentences:
+        if split_sentences:
             require_sentences(bundle)
         self._user_dictionary = user_dictionary
-        self._preparation = None if self.reading.segmented else bundle.build_preparation(user_dictionary)
+        self._preparation = None if segmented else bundle.build_preparation(user_dictionary)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        segmented: bool = False,
-        split_sentences: bool = False,
-        by_token: bool = False,
-    ) -> "LineScorer":
-        """Load a bundle to score lines with.
-
-        Args:
-            path: The folder of the bundle, or the name of an installed model.
-            segmented: Lines are tokens separated by white space, looked up unchanged.
-            split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
-            by_token: Keep the cost of each token.
-
-        Raises:
-            TypeError: If the path is missing.
-            BundleError: If the folder is not a valid bundle with a softmax, or cannot read lines in this way.
-        """
-        reading = LineReading(segmented=segmented, split_sentences=split_sentences, by_token=by_token)
-        return cls(load_bundle(find_given_bundle(path)), reading)
+    def load(cls, path: str | Path, **reading: Any) -> "LineScorer":
+        """Load a bundle from its folder, or an installed model by its name; `reading` is that of `LineScorer`."""
+        return cls(load_bundle(find_given_bundle(path)), **reading)
 
     def __repr__(self) -> str:
         shape = self.bundle.shape
@@ -201,7 +164,7 @@ class LineScorer:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the reading settings, but not the weights."""
         place = self.bundle.path.absolute(), self.bundle.digest
-        return _load_same, (*place, self.reading, self._user_dictionary)
+        return _load_same, (*place, {**self.reading, "user_dictionary": self._user_dictionary})
 
     def score(self, lines: Iterable[str]) -> list[LineScore]:
         """Return the cost of each line; equal lines are scored only once.
@@ -238,13 +201,13 @@ class LineScorer:
 
     def _sentences(self, line: str) -> list[TokenisedLine]:
         """Return the sentences of a line that have tokens, with token offsets if needed."""
-        preparation, split = self._preparation, self.reading.split_sentences
+        preparation, split = self._preparation, self.reading["split_sentences"]
         if preparation is None:
             tokens = split_segmented(line, self.bundle.text)
             if self.bundle.text is not None and self.bundle.text.split_unknown:
                 tokens = self._vocabulary.split(tokens)
-            found = [TokenisedLine(tokens, find_tokens(line, tokens) if self.reading.by_token else _NO_OFFSETS)]
-        elif self.reading.by_token:
+            found = [TokenisedLine(tokens, find_tokens(line, tokens) if self.by_token else _NO_OFFSETS)]
+        elif self.by_token:
             found = list(align_sentences(line, preparation.prepare, split=split, segmented=preparation.keeps_tokens))
         else:
             token_lists = preparation.sentences(line) if split else [preparation.tokens(line)]
@@ -266,7 +229,7 @@ class LineScorer:
             forward_nats=sum((forward for forward, _ in totals), 0.0),
             backward_nats=sum((backward for _, backward in totals), 0.0),
             spelling_nats=sum((self.bundle.spelling.nats(token) for token in unknown), 0.0),
-            tokens=tuple(self._token_scores(sentences, costs)) if self.reading.by_token else None,
+            tokens=tuple(self._token_scores(sentences, costs)) if self.by_token else None,
         )
 
     def _token_scores(
@@ -278,5 +241,5 @@ class LineScorer:
                 yield TokenScore(token, start, end, float(forward[place]), float(backward[place]), is_unknown)
 
 
-def _load_same(path: Path, digest: str, *settings: Any) -> LineScorer:
-    return LineScorer(load_same_bundle(path, digest), *settings)
+def _load_same(path: Path, digest: str, settings: dict[str, Any]) -> LineScorer:
+    return LineScorer(load_same_bundle(path, digest), **settings)

@@ -1,17 +1,18 @@
 """Score whole texts line by line; write a table or the best lines; compare minimal pairs."""
 
-import codecs
 import math
-import tempfile
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
-from shutil import copyfile, copyfileobj
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from msgspec import convert
+from numpy.typing import NDArray
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
 from elmo_zh.corpus.input_texts import InputText
@@ -22,10 +23,10 @@ from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
+from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
-from elmo_zh.scoring.exact import Figures, TextMeasure
+from elmo_zh.scoring import Figures, TextMeasure
 from elmo_zh.text.windows import iter_windows
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
@@ -35,7 +36,6 @@ PART_LINES = 2048
 PART_CHARACTERS = 200_000
 _PAIRS = 2000
 _DIGITS = 6
-_CHUNK_LINES = 2**18
 # The columns of a token or of a line, after its place.
 _TOKEN_COLUMNS = ("place", "start", "end", "token", "forward_nats", "backward_nats", "unknown")
 _LINE_COLUMNS = (
@@ -67,23 +67,16 @@ class LineScores:
     scorer: LineScorer
     other: LineScorer | None = None
 
-    def __call__(self, part: list[TextLine], _: Files) -> list[Any]:
-        """Return the scored lines as JSON values, from which `_load_scored` rebuilds them."""
-        return [[*line[:2], line.score.as_record(), line.difference] for line in self.score(part)]
-
-    def score(self, part: list[TextLine]) -> Iterator[ScoredLine]:
-        """Yield the lines with their scores."""
+    def __call__(self, part: list[TextLine], _: Files | None = None) -> list[ScoredLine]:
+        """Return the lines with their scores; JSON has them as lists, from which `convert` rebuilds them."""
         texts = [line.text for line in part]
         others: Sequence[LineScore | None] = self.other.score(texts) if self.other else [None] * len(texts)
+        scored = []
         for line, score, other in zip(part, self.scorer.score(texts), others, strict=True):
             bits, other_bits = score.bits_per_character, other.bits_per_character if other else None
             difference = None if bits is None or other_bits is None else bits - other_bits
-            yield ScoredLine(line.text_number, line.number, score, difference)
-
-
-def _load_scored(part: FinishedPart) -> Iterator[ScoredLine]:
-    for text_number, number, score, difference in part.value():
-        yield ScoredLine(text_number, number, LineScore.of_record(score), difference)
+            scored.append(ScoredLine(line.text_number, line.number, score, difference))
+        return scored
 
 
 def _iter_line_parts(
@@ -98,13 +91,11 @@ def _iter_line_parts(
     return iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
 
 
-def _iter_scored(
-    scores: LineScores, texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
-) -> Iterator[ScoredLine]:
+def _iter_scored(scores: LineScores, texts: Iterable[InputText], reporter: Reporter) -> Iterator[ScoredLine]:
     """Yield the scored lines of all texts; nothing is saved or distributed."""
     with reporter.progress("score", unit="lines") as progress:
-        for part in _iter_line_parts(texts, reporter, most_lines=most_lines):
-            yield from scores.score(part)
+        for part in _iter_line_parts(texts, reporter):
+            yield from scores(part)
             progress.update(len(part))
 
 
@@ -138,6 +129,12 @@ class ScoreCounts:
         self.cut_words += score.num_cut
         self.unknown_words.add(score.unknown)
 
+    def counted(self, lines: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
+        """Add the lines to the totals while passing them on."""
+        for line in lines:
+            self.add(line.score)
+            yield line
+
     def described(self) -> dict[str, float]:
         """Return the totals as JSON values."""
         names = (each.name for each in fields(self) if each.name not in ("cut_words", "unknown_words"))
@@ -161,8 +158,17 @@ class ScoreCounts:
 class KeepRule:
     """Selects the lines to keep: those with a figure below a limit, or the lowest share; ties go to earlier lines."""
 
-    below: float | None = None
+    below: float = 0.0
     share: float | None = None
+
+    def choose(self, figures: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which lines to keep, bool, shape (n,); the figure of a line without tokens is NaN."""
+        if self.share is None:
+            return figures < self.below
+        is_kept = np.zeros(len(figures), np.bool_)
+        num_kept = int(self.share * np.count_nonzero(~np.isnan(figures)) + 0.5)
+        is_kept[np.argsort(figures, kind="stable")[:num_kept]] = True  # NaN comes last
+        return is_kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,11 +200,6 @@ class ScoreJob:
         models = [scorer.bundle.path for scorer in (self.scorer, self.other) if scorer]
         return [*(text.source.path for text in self.texts), *models]
 
-    @property
-    def scores(self) -> LineScores:
-        """The scores of a part's lines."""
-        return LineScores(self.scorer, self.other)
-
     @cached_property
     def _stamps(self) -> list[Stamp]:
         return [Stamp.of(text.source) for text in self.texts]
@@ -210,50 +211,48 @@ class ScoreJob:
             {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
         ]
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
-        reading = {**asdict(self.scorer.reading), "part_lines": self.part_lines}
+        reading = {**self.scorer.reading, "part_lines": self.part_lines}
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **reading, **other}
 
     def make(self, path: Path, work: Work) -> ScoreReport:
         """Score the lines and write the output."""
-        counts = ScoreCounts()
-        step = Step(name="score", compute=self.scores, unit="lines", size=len)
-        parts = []
-        for part in work.run(step, self._iter_parts(work.reporter)):
-            for line in _load_scored(part):
-                counts.add(line.score)
-            parts.append(part)
-        lines = chain.from_iterable(map(_load_scored, parts))
+        step = Step(name="score", compute=LineScores(self.scorer, self.other), unit="lines", size=len)
+        parts = work.run(step, self._iter_parts(work.reporter))
         with path.open("wb") as file:
-            if self.keep is None:
-                _write_scores(self, lines, file)
-                return ScoreReport(counts=counts)
-            kept = write_kept(lines, self.texts, self.keep, work.path / "keys", file)
-            return ScoreReport(counts=counts, kept=kept)
+            return self.write(chain.from_iterable(convert(part.value(), list[ScoredLine]) for part in parts), file)
 
     def _iter_parts(self, reporter: Reporter) -> Iterator[list[TextLine]]:
         yield from _iter_line_parts(self.texts, reporter, most_lines=self.part_lines)
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
         for text, stamp in zip(self.texts, self._stamps, strict=True):
             stamp.require(text.source)
 
+    def print(self, file: BinaryIO, reporter: Reporter) -> ScoreReport:
+        """Write the same to a stream, without saving any scores."""
+        return self.write(_iter_scored(LineScores(self.scorer, self.other), self.texts, reporter), file)
 
-def print_scores(job: ScoreJob, file: BinaryIO, reporter: Reporter) -> ScoreReport:
-    """Write the same to a stream, line by line where all lines are written."""
-    if job.keep is not None:
-        with tempfile.TemporaryDirectory(prefix="elmo-zh-") as folder:
-            job = replace(job, output=Path(folder) / "kept")
-            report = run_job(job, force=False, reporter=reporter)
-            with job.output.open("rb") as kept:
-                copyfileobj(kept, file)
-        return report
-    counts = ScoreCounts()
+    def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreReport:
+        """Write the table, line by line, or the lines to keep."""
+        counts = ScoreCounts()
+        if self.keep is None:
+            _write_scores(self, counts.counted(lines), file)
+            return ScoreReport(counts=counts)
+        stamps_before_reading = self._stamps
+        figures = array("d", map(_figure, counts.counted(lines)))
+        is_kept = self.keep.choose(np.frombuffer(figures))
+        again = chain.from_iterable(text.lines_if_text(SilentReporter()) for text in self.texts)
+        file.writelines(f"{line}\n".encode() for line in compress(again, is_kept.tolist()))
+        assert stamps_before_reading is self._stamps
+        self._require_unchanged()
+        return ScoreReport(counts=counts, kept=int(is_kept.sum()))
 
-    def iter_counted() -> Iterator[ScoredLine]:
-        for line in _iter_scored(job.scores, job.texts, reporter, most_lines=job.part_lines):
-            counts.add(line.score)
-            yield line
 
-    _write_scores(job, iter_counted(), file)
-    return ScoreReport(counts=counts)
+def _figure(line: ScoredLine) -> float:
+    """Return the figure by which lines are kept; NaN for a line without tokens."""
+    figure = line.score.bits_per_character if line.difference is None else line.difference
+    return math.nan if figure is None else figure
 
 
 def evaluate_texts(
@@ -280,7 +279,7 @@ def evaluate_texts(
 
 def _write_scores(job: ScoreJob, lines: Iterable[ScoredLine], file: BinaryIO) -> None:
     names_files = len(job.texts) > 1 or any(is_archive_name(text.source.file_name) for text in job.texts)
-    by_token = job.scorer.reading.by_token
+    by_token = job.scorer.by_token
     columns = [*(["file"] if names_files else []), "line", *(_TOKEN_COLUMNS if by_token else _LINE_COLUMNS)]
     if job.other and not by_token:
         columns.append("difference")
@@ -317,90 +316,10 @@ def _fixed(value: Any) -> Any:
     return "" if value is None else value
 
 
-def write_kept(
-    lines: Iterable[ScoredLine], texts: Sequence[InputText], rule: KeepRule, scratch: Path, output: BinaryIO
-) -> int:
-    """Write the kept lines in order, and return their number.
-
-    If all texts are plain, compressed or not, and share an encoding other than UTF-16 or UTF-32, lines are written byte
-    for byte; else in UTF-8. Each line ends with LF, without byte order marks. `scratch` takes eight bytes per line, and
-    a share needs a second file of this size.
-    """
-    num_scored = _write_keys(lines, scratch)
-    if not scratch.stat().st_size:
-        return 0
-    limit, num_equal = _choose_limit(scratch, num_scored, rule)
-    keys = np.memmap(scratch, np.float64, mode="r")
-    num_kept = num_lines = 0
-    for key, line in zip(keys, _iter_raw_lines(texts), strict=False):
-        num_lines += 1
-        if key < limit or (key == limit and num_equal > 0):
-            num_equal -= key == limit
-            num_kept += 1
-            output.write(line)
-    if num_lines != len(keys):
-        raise CorpusError(_("A text changed while it was being read. Run the same command again, with --force."))
-    return num_kept
-
-
-def _write_keys(lines: Iterable[ScoredLine], path: Path) -> int:
-    """Write the key of each line, float64, infinite for lines without tokens; return the number of other lines."""
-    num_scored = 0
-    with path.open("wb") as file:
-        for line in lines:
-            key = line.score.bits_per_character if line.difference is None else line.difference
-            num_scored += key is not None
-            file.write(np.float64(np.inf if key is None else key).tobytes())
-    return num_scored
-
-
-def _choose_limit(path: Path, num_scored: int, rule: KeepRule) -> tuple[float, int]:
-    if rule.share is None:
-        return rule.below or 0.0, 0
-    num_kept = int(rule.share * num_scored + 0.5)
-    if num_kept == 0:
-        return -np.inf, 0
-    # Partitioned on disk, so that memory does not grow with the lines.
-    copied = copyfile(path, path.with_name("partitioned"))
-    ordered = np.memmap(copied, np.float64, mode="r+")
-    ordered.partition(num_kept - 1)
-    limit = float(ordered[num_kept - 1])
-    chunks = (ordered[start : min(start + _CHUNK_LINES, num_kept)] for start in range(0, num_kept, _CHUNK_LINES))
-    return limit, num_kept - sum(int(np.count_nonzero(chunk < limit)) for chunk in chunks)
-
-
-def _iter_raw_lines(texts: Sequence[InputText]) -> Iterator[bytes]:
-    texts = [text for text in texts if text.tally.forms]  # the others have no lines
-    encodings = {_encoding_of_bytes(text) for text in texts}
-    for text in texts:
-        if len(encodings) > 1 or "" in encodings:
-            for line in text.lines_if_text(SilentReporter()):
-                yield f"{line}\n".encode()
-        else:
-            with text.source.open() as file:
-                for number, raw in enumerate(file):
-                    unmarked = raw if number else raw.removeprefix(codecs.BOM_UTF8)
-                    yield unmarked.removesuffix(b"\n") + b"\n"
-
-
-def _encoding_of_bytes(text: InputText) -> str:
-    """Return the encoding of a text if its bytes can be split into lines at LF, otherwise ""."""
-    forms = list(text.tally.forms.elements())
-    if len(forms) != 1 or is_archive_name(text.source.file_name):
-        return ""
-    kind, encoding, _ = forms[0]
-    return encoding if kind == "text" and "\n".encode(encoding) == b"\n" else ""
-
-
 # Minimal pairs: which of two sentences a model finds more probable, as in CLiMP and SLING
 
 
-# How it is judged which sentence of a pair is better.
-MEASURES_OF_PAIRS = ("right", "right_by_perplexity", "right_by_slln_lp")
-
-
-@dataclass(frozen=True)
-class PairScore:
+class PairScore(NamedTuple):
     """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words."""
 
     first: str  # the sentence that should be more probable
@@ -413,20 +332,13 @@ class PairScore:
     first_slln_lp: float  # as in LineScore
     second_slln_lp: float
 
-    @property
-    def is_right(self) -> bool:
-        """Whether the first sentence is strictly more probable."""
-        return self.first_nats < self.second_nats
-
-    @property
-    def is_right_by_perplexity(self) -> bool:
-        """Whether the first sentence has the lower perplexity, the measure that SLING compares."""
-        return self.first_perplexity < self.second_perplexity
-
-    @property
-    def is_right_by_slln_lp(self) -> bool:
-        """Whether the first sentence has the higher SLLN-LP, the measure that ZhoBLiMP compares."""
-        return self.first_slln_lp > self.second_slln_lp
+    def judgements(self) -> dict[str, bool]:
+        """Return whether the first sentence is better: by probability, by perplexity (SLING), by SLLN-LP (ZhoBLiMP)."""
+        return {
+            "right": self.first_nats < self.second_nats,
+            "right_by_perplexity": self.first_perplexity < self.second_perplexity,
+            "right_by_slln_lp": self.first_slln_lp > self.second_slln_lp,
+        }
 
 
 def parse_pair_columns(given: str) -> tuple[str, ...]:
@@ -469,8 +381,8 @@ def _iter_pairs(text: InputText, names: Sequence[str], reporter: Reporter) -> It
 
 
 def _cell(record: Record, name: str, text: InputText, number: int) -> str:
-    own = record.columns.get(name, record.columns.get(f"column {name}"))
-    if own is None:
+    cell = record.columns.get(name, record.columns.get(f"column {name}"))
+    if cell is None:
         source, line = text.place(number)
         raise CorpusError(
             _(
@@ -478,15 +390,12 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
                 " {value}. Correct the record, or the column names: --pairs FIRST,SECOND"
             ).format(source=source, line=line + 1, name=name, value=", ".join(record.columns) or "none")
         )
-    return own
+    return cell
 
 
-def accuracies(scores: Sequence[PairScore]) -> dict[str, dict[str, int]]:
+def accuracies(scores: Sequence[PairScore]) -> dict[str, Counter[str]]:
     """Count the pairs and the correct judgements in each group; groups are in order of first appearance."""
-    groups: dict[str, dict[str, int]] = {}
+    groups: dict[str, Counter[str]] = {}
     for score in scores:
-        counts = groups.setdefault(score.group, {"pairs": 0, **dict.fromkeys(MEASURES_OF_PAIRS, 0)})
-        counts["pairs"] += 1
-        for name in MEASURES_OF_PAIRS:
-            counts[name] += getattr(score, f"is_{name}")
+        groups.setdefault(score.group, Counter()).update({"pairs": 1, **score.judgements()})
     return groups

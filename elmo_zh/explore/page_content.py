@@ -15,7 +15,7 @@ from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex, Occurrence
-from elmo_zh.contexts.line_scorer import LineReading, LineScorer, TokenScore
+from elmo_zh.contexts.line_scorer import LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.usages import usage_layer
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -170,8 +170,9 @@ class TokenReader:
         self._embedder, self._segmented = embedder, segmented
         self._scorer: LineScorer | None = None
         if has_probabilities(embedder):
-            reading = LineReading(segmented=segmented, by_token=True)
-            self._scorer = LineScorer(embedder.bundle, reading, embedder.user_dictionary)
+            self._scorer = LineScorer(
+                embedder.bundle, segmented=segmented, by_token=True, user_dictionary=embedder.user_dictionary
+            )
 
     def read(self, texts: Sequence[str]) -> list[Sequence[TokenScore]]:
         """Return the tokens of lines; the surprisal is NaN if the model has no softmax."""

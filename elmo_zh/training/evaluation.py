@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.run.reporter import Progress
-from elmo_zh.scoring.exact import Figures, TextMeasure, batch_costs, total_cost
+from elmo_zh.scoring import Figures, TextMeasure, batch_costs, total_cost
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID

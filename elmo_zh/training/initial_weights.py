@@ -33,7 +33,7 @@ from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import source_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.scoring.exact import BATCH_TOKENS, Figures, read_outputs
+from elmo_zh.scoring import BATCH_TOKENS, Figures, read_outputs
 from elmo_zh.training.evaluation import evaluate_heldout
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts

@@ -16,7 +16,7 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.scoring.exact import Figures
+from elmo_zh.scoring import Figures
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup

@@ -32,7 +32,7 @@ def rows(text: str) -> list[dict[str, str]]:
 def test_each_prediction_is_that_of_the_oracle(
     tmp_path: Path, mode: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.scoring.exact.BATCH_TOKENS", batch_tokens)
+    monkeypatch.setattr("elmo_zh.scoring.BATCH_TOKENS", batch_tokens)
     path = write_model(tmp_path / "model", SHAPES[mode], with_softmax=True)
     oracle = numpy_oracle.load_bundle(path)
     scorer = LineScorer.load(path, segmented=True, by_token=True)
@@ -87,11 +87,10 @@ def test_a_difference_of_two_models(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
-    """In order, byte for byte, of equal lines the first; a last line without its end gets one."""
+    """In order, of equal lines the first; whatever the text's encoding and line ends, UTF-8 and LF."""
     lines = ["苹果苹果\r\n", "\r\n", "今天吃苹果。\n", "我\n", "苹果苹果\r\n", "我吃。\n", "果"]
-    raw = "".join(lines).encode("gb18030")
-    Path("a.txt").write_bytes(raw)
-    lines[-1] += "\n"
+    Path("a.txt").write_bytes("".join(lines).encode("gb18030"))
+    lines = [f"{line.strip()}\n" for line in lines]
     options = ("a.txt", "--encoding", "gb18030", "--model", bundle)
     bits = [row["bits_per_character"] for row in rows(elmo_zh("score", *options).stdout)]
     ranked = sorted((float(cost), number) for number, cost in enumerate(bits) if cost)
@@ -100,30 +99,21 @@ def test_the_lines_kept_are_those_with_the_fewest_bits(bundle: Path) -> None:
         told = "Next, train on the kept lines: elmo-zh pipeline kept.txt --run runs/NAME\n"
         assert (told in kept.stdout) == bool(count)
         chosen = sorted(number for _, number in ranked[:count])
-        assert Path("kept.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in chosen)
+        assert Path("kept.txt").read_bytes() == "".join(lines[number] for number in chosen).encode()
     limit = f"{(ranked[2][0] + ranked[3][0]) / 2:.9f}"
     result = elmo_zh("score", *options, "--keep-below", limit, "--output", "below.txt", "--json").result()
     below = sorted(number for cost, number in ranked if cost < float(limit))
-    assert Path("below.txt").read_bytes() == b"".join(lines[number].encode("gb18030") for number in below)
+    assert Path("below.txt").read_bytes() == "".join(lines[number] for number in below).encode()
     assert result["kept"] == len(below)
 
 
-def test_kept_records_become_lines_of_utf_8(bundle: Path) -> None:
-    Path("a.csv").write_bytes('id,text\n1,"今天\n吃"\n2,\n3,我\n'.encode("gb18030"))
-    assert elmo_zh("score", "a.csv", "--model", bundle, "--keep-share", "1").stdout == "今天 吃\n我\n"
-
-
 def test_kept_lines_of_several_texts(bundle: Path) -> None:
-    """A last line without its end stays a line, a mark goes, and texts of two encodings become one."""
-    kept = ("--model", bundle, "--keep-share", "1")
-    Path("a.txt").write_bytes("我\n今天".encode("utf-8-sig"))
-    Path("b.txt").write_bytes("吃\r\n苹果".encode("utf-8-sig"))
-    succeed("score", "a.txt", "b.txt", *kept, "--output", "one.txt")
-    assert Path("one.txt").read_bytes() == "我\n今天\n吃\r\n苹果\n".encode()
-    Path("c.txt").write_bytes("我们今天吃苹果。\n".encode("gb18030") * 20)
-    for others, encoding in ((["a.txt"], "utf-8"), ([], "gb18030")):
-        succeed("score", "c.txt", *others, *kept, "--output", "two.txt", "--force")
-        assert Path("two.txt").read_bytes().decode(encoding).count("我们今天吃苹果。\n") == 20
+    """Records are lines, a last line without its end stays one, and a byte order mark goes."""
+    Path("a.csv").write_bytes('id,text\n1,"今天\n吃"\n2,\n3,我\n'.encode("gb18030"))
+    Path("b.txt").write_bytes("我\r\n今天".encode("utf-8-sig"))
+    assert (
+        elmo_zh("score", "a.csv", "b.txt", "--model", bundle, "--keep-share", "1").stdout == "今天 吃\n我\n我\n今天\n"
+    )
 
 
 def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Path) -> None:

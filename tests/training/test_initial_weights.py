@@ -9,7 +9,7 @@ import torch
 from small_trainings import ROWS, SENTENCES, SHAPE, build_store
 
 from elmo_zh.model.language_model import LanguageModel, weights_of
-from elmo_zh.scoring.exact import sentence_costs
+from elmo_zh.scoring import sentence_costs
 from elmo_zh.training import initial_weights as calibration
 from elmo_zh.training.initial_weights import (
     RowMoves,

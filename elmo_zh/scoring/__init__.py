@@ -1,1 +1,0 @@
-"""Exact costs and perplexities of text under a trained model."""
