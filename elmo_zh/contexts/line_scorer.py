@@ -153,7 +153,7 @@ class LineScorer:
 
     @classmethod
     def load(cls, path: str | Path, **reading: Any) -> "LineScorer":
-        """Load a bundle from its folder, or an installed model by its name; `reading` is that of `LineScorer`."""
+        """Load a bundle from its folder, or an installed model by its name; `reading` goes to `LineScorer`."""
         return cls(load_bundle(find_given_bundle(path)), **reading)
 
     def __repr__(self) -> str:
