@@ -145,27 +145,16 @@ CORPUS_FORMATS = Registry(
     also=("auto",),
     notes={"auto": N_("detected")},
 )
-# Each is a module with SUFFIX and write (elmo_zh.embed.formats.Writer).
+# Each is a function that writes all vectors (elmo_zh.embed.formats.Writer); its name is also the suffix of outputs.
 OUTPUT_FORMATS = Registry(
     "output format",
-    "elmo_zh.output_formats",
-    {
-        "hdf5": "elmo_zh.embed.formats.hdf5_lines",
-        "npy": "elmo_zh.embed.formats.npy",
-        "parquet": "elmo_zh.embed.formats.parquet",
-        "word2vec": "elmo_zh.embed.formats.word2vec",
-    },
-    notes={"npy": N_("a folder of arrays"), "word2vec": N_("text, a mean vector per word")},
-)
-# Layouts of HDF5 files; their writers share one interface.
-HDF5_LAYOUTS = Registry(
-    "HDF5 layout",
     "",
-    {"lines": "elmo_zh.embed.formats.hdf5_lines", "packed": "elmo_zh.embed.formats.hdf5_packed"},
-    notes={
-        "lines": N_("one dataset per line"),
-        "packed": N_("one dataset for all lines, with a table of offsets"),
+    {
+        "hdf5": "elmo_zh.embed.formats:write_hdf5",
+        "npy": "elmo_zh.embed.formats:write_npy",
+        "parquet": "elmo_zh.embed.parquet:write_parquet",
     },
+    notes={"hdf5": N_("one dataset per line"), "npy": N_("a folder of arrays")},
 )
 
 # Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.

@@ -19,11 +19,9 @@ from elmo_zh.errors import ConfigError
 from elmo_zh.text.segmenters.registry import build_segmenter
 
 PLUG_INS = '''
-"""A segmenter of two characters a token, a corpus format of records between %%, a count of tokens as output."""
+"""A segmenter of two characters a token, a corpus format of records between %%."""
 
 from elmo_zh.corpus.readers.formats import CorpusFormat
-
-SUFFIX = ".counts"
 
 
 class Pairs:
@@ -47,18 +45,6 @@ def read_records(text, config, tally, passed_over):
 
 
 RECORDS = CorpusFormat(read=read_records, suffixes=(".records",), starts=lambda head: head.startswith("%%"))
-
-
-def check():
-    pass
-
-
-def write(path, contents, blocks, form):
-    with path.open("w") as file:
-        for block in blocks:
-            for line, own in block.iter_lines():
-                file.write(f"{line} {own.stop - own.start} {block.line_vectors(line, own).shape}\\n")
-    return {"counted": contents.num_tokens}
 '''
 ENTRY_POINTS = """
 [elmo_zh.segmenters]
@@ -68,9 +54,6 @@ broken = toy_plug_ins:missing
 
 [elmo_zh.corpus_formats]
 records = toy_plug_ins:RECORDS
-
-[elmo_zh.output_formats]
-counts = toy_plug_ins
 
 [elmo_zh.models]
 toy = toy_plug_ins:MODEL
@@ -104,7 +87,7 @@ PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 
 
 def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path: Path) -> None:
-    """Its segmenter, formats and setting, with the code as it stands there, in a copy of the package."""
+    """Its segmenter, corpus format and setting, with the code as it stands there, in a copy of the package."""
     shutil.copytree(ROOT / "elmo_zh", tmp_path / "elmo_zh", ignore=shutil.ignore_patterns("__pycache__"))
     for name, code in re.findall(r"```python\n# (elmo_zh/\S+)\n(.*?)```", PAGE, re.DOTALL):
         path = tmp_path / name
@@ -115,7 +98,7 @@ def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path
         path.write_text(code, encoding="utf-8")
     choices = tmp_path / "elmo_zh" / "choices.py"
     text = choices.read_text(encoding="utf-8")
-    registries = {"text": "SEGMENTERS", "corpus": "CORPUS_FORMATS", "embed": "OUTPUT_FORMATS"}
+    registries = {"text": "SEGMENTERS", "corpus": "CORPUS_FORMATS"}
     for line, package in re.findall(r'`("\w+": "elmo_zh\.(\w+)\.[^`]+)`', PAGE):
         start = re.search(rf"{registries[package]} = Registry\(.*?\{{\n", text, re.DOTALL)
         assert start
@@ -136,9 +119,8 @@ def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path
     assert run("segment", "a", "--run", "other", *pairs[:-1], f"{pairs[-1]}=0").startswith(
         "Error: --set: text.pair_size = 0; expected a whole number, at least 1."
     )
-    written = run("embed", "a.poems", "--model", str(model), "--format", "counts", "--layers", "2,1", "--json")
-    assert json.loads(written.splitlines()[0])["counted"] == 11
-    assert (tmp_path / "a.poems.counts").read_text() == "0 6 (2, 6, 10)\n1 5 (2, 5, 10)\n"
+    written = run("embed", "a.poems", "--model", str(model), "--json")
+    assert json.loads(written.splitlines()[0])["tokens"] == 11
     schema = json.loads(run("--print-schema"))["$defs"]
     assert schema["text"]["properties"]["pair_size"]["minimum"] == 1
     assert {"pairs"} < set(schema["text"]["properties"]["segmenter"]["enum"])
@@ -152,7 +134,6 @@ def test_other_packages_add_names(plug_ins: Path) -> None:
     assert SEGMENTERS.package_of("pairs") == ("toy-plug-ins", "3.5")
     assert SEGMENTERS.package_of("jieba") is SEGMENTERS.package_of("pkuseg") is None
     assert names.format_of_name("a.records.gz") == "records"
-    assert "counts" in elmo_zh("embed", "a.txt", "--format", "no such").stderr
     with pytest.raises(ConfigError, match="The segmenter broken of the package toy-plug-ins cannot be loaded"):
         SEGMENTERS.load("broken")
     with pytest.raises(ConfigError, match=r"'pkuseg' is not one of the segmenters: jieba, .* install that package"):

@@ -1,6 +1,8 @@
 """The command that writes vectors: embed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +27,8 @@ from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import counted, format_bytes
 
 if TYPE_CHECKING:
-    from elmo_zh.embed.dump import DumpReport, DumpSettings, Target
+    from elmo_zh.embed.dump import DumpJob, DumpReport, DumpSettings, Target
     from elmo_zh.embed.embedder import ElmoEmbedder
-    from elmo_zh.embed.formats import OutputForm
     from elmo_zh.engine.engine import Engine
 
 
@@ -53,23 +54,6 @@ class EmbedOptions:
     sentence_index: bool = declare(
         False, "Add AllenNLP's dataset sentence_to_index to HDF5 output; this keeps all sentences in memory."
     )
-    by: str | None = declare(
-        None,
-        "Contents of a Parquet row: a line, or a token together with the text of its line. Default: line.",
-        choices=("line", "token"),
-    )
-
-    def form(self, config: EmbedConfig) -> "OutputForm":
-        """Return the form of the output, taken from the options and from section embed."""
-        from elmo_zh.embed.formats import OutputForm
-
-        return OutputForm(
-            format=config.format,
-            layout=config.layout,
-            compression=config.compression,
-            sentence_index=self.sentence_index,
-            by_token=self.by == "token",
-        )
 
     def settings(self, common: Common, config: EmbedConfig, num_layers: int) -> "DumpSettings":
         """Return the settings for turning lines into vectors, taken from the options and from section embed."""
@@ -94,7 +78,7 @@ class EmbedOptions:
 @shared_options("user_dictionary")
 @takes(EmbedOptions, "options")
 @setting_option("embed.layers", metavar="all|average|top|mix|N,...")
-@setting_options("embed.pool", "embed.dtype", "embed.format", "embed.layout", "embed.compression")
+@setting_options("embed.pool", "embed.dtype", "embed.format")
 @setting_options("embed.precision", "embed.unknown")
 @shared_options("stateful", "device")
 @engine_options
@@ -125,21 +109,27 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
         raise click.UsageError(
             _("--stateful processes the lines one after another, on one machine. Leave out --engine.")
         )
-    form = options.form(config.embed)
     from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.embed.dump import is_single, plan_targets
-    from elmo_zh.embed.formats import output_suffix, require_matching_suffix
+    from elmo_zh.embed.dump import DumpJob, is_single, plan_targets
+    from elmo_zh.embed.formats import require_matching_suffix
+    from elmo_zh.run.reporter import Hints
 
     if options.output is not None and is_single(files):
-        require_matching_suffix(options.output, form)
+        require_matching_suffix(options.output, config.embed.format)
     with opened_inputs(files, common.console) as sources:
-        targets = plan_targets(
-            files, sources, options.output, output_suffix(form), config.text, segmented=common.segmented
-        )
+        suffix = f".{config.embed.format}"
+        targets = plan_targets(files, sources, options.output, suffix, config.text, segmented=common.segmented)
         embedder = load_embedder(common)
-        settings = options.settings(common, config.embed, embedder.num_layers)
         with common.choose_engine(config).started(0) as engine:
-            _embed_texts(common, embedder, targets, is_single(files), settings, form, engine)
+            make_job = partial(
+                DumpJob,
+                embedder=embedder,
+                settings=options.settings(common, config.embed, embedder.num_layers),
+                output_format=config.embed.format,
+                sentence_index=options.sentence_index,
+                hints=Hints(common.console),
+            )
+            _embed_texts(common, embedder, targets, is_single(files), make_job, engine)
 
 
 def _embed_texts(
@@ -147,19 +137,15 @@ def _embed_texts(
     embedder: "ElmoEmbedder",
     targets: list["Target"],
     is_single: bool,
-    settings: "DumpSettings",
-    form: "OutputForm",
+    make_job: Callable[..., "DumpJob"],
     engine: "Engine",
 ) -> None:
     """Embed one file after another; if there are several, skip files whose output exists."""
     from elmo_zh.corpus.content import UnsuitableError
-    from elmo_zh.embed.dump import DumpJob
     from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.job import run_job
-    from elmo_zh.run.reporter import Hints
 
-    unit = "sentence" if settings.split_sentences else "line"
-    results, skipped, total, hints = [], [], TokenCounts(), Hints(common.console)
+    results, skipped, total = [], [], TokenCounts()
     for target in targets:
         text, output = target.text, target.output
         if not is_single and output.exists() and not common.force:
@@ -168,7 +154,7 @@ def _embed_texts(
             )
             skipped.append(str(output))
             continue
-        job = DumpJob(embedder=embedder, text=text, output=output, settings=settings, form=form, hints=hints)
+        job = make_job(text=text, output=output)
         try:
             report = run_job(job, force=common.force, reporter=common.console, engine=engine)
         except UnsuitableError as error:
@@ -178,9 +164,9 @@ def _embed_texts(
         total.add(report.counts)
         results.append(_dump_result(report))
         if is_single:
-            common.finish(_dump_result(report), *_describe_dump(report, unit), bundle=embedder.bundle)
+            common.finish(_dump_result(report), *_describe_dump(report, job), bundle=embedder.bundle)
             return
-        for line in _describe_dump(report, unit):
+        for line in _describe_dump(report, job):
             common.console.note(line)
     common.finish(
         {"outputs": results, "skipped": skipped, **total.reported()},
@@ -196,10 +182,10 @@ def _embed_texts(
 
 def _dump_result(report: "DumpReport") -> dict[str, Any]:
     counts = report.counts.reported()
-    return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words), **report.extra}
+    return {"output": str(report.output), **counts, "unknown_words": dict(report.unknown_words)}
 
 
-def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
+def _describe_dump(report: "DumpReport", job: "DumpJob") -> list[str]:
     counts, output = report.counts, report.output
     files = sorted(path for path in output.iterdir() if path.is_file()) if output.is_dir() else [output]
     folder = _("the folder {path} with {names}").format(path=output, names=", ".join(path.name for path in files))
@@ -209,7 +195,7 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
         _("Wrote {place} ({size}): {lines} ({empty} empty), {tokens} ({unknown} unknown).").format(
             place=folder if output.is_dir() else output,
             size=format_bytes(sum(path.stat().st_size for path in files)),
-            lines=num_sentences if unit == "sentence" else num_lines,
+            lines=num_sentences if job.settings.split_sentences else num_lines,
             empty=f"{counts.empty_lines:,}",
             tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
             unknown=f"{counts.unknown_tokens:,}",
@@ -223,7 +209,6 @@ def _describe_dump(report: "DumpReport", unit: str = "line") -> list[str]:
     for number, text in (
         (counts.backed_off_tokens, N_("Unknown words read as the known words in them: {number}")),
         (counts.cut_tokens, N_("Words too long for the model, and truncated: {number}")),
-        (report.extra.get("words_left_out"), N_("Words left out because they contain white space: {number}")),
     ):
         if number:
             lines.append(_(text).format(number=f"{number:,}"))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields
 from elmo_zh.choices import (
     DEVICES,
     EMBED_PRECISIONS,
-    HDF5_LAYOUTS,
     OUTPUT_FORMATS,
     POOL_METHODS,
     TRAIN_PRECISIONS,
@@ -323,14 +322,6 @@ class EmbedConfig(Section):
         "hdf5",
         "File format: {choices}.",
         choices=OUTPUT_FORMATS,
-    )
-    layout: str = declare(
-        "lines",
-        "Layout of hdf5: {choices}.",
-        choices=HDF5_LAYOUTS,
-    )
-    compression: str = declare(
-        "none", "Compression of packed hdf5: none, gzip or lzf.", choices=("none", "gzip", "lzf")
     )
     precision: str = declare(
         "float32",

@@ -30,8 +30,7 @@ from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import TextBlock
-from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
+from elmo_zh.embed.text_tokens import TextBlock, TextTokens, TokenCounts, Tokeniser, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.language import _
@@ -41,7 +40,7 @@ from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten, format_bytes
 from elmo_zh.text.alignment import find_tokens
-from elmo_zh.text.sentences import LONGEST_SENTENCE
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts
 from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
 from elmo_zh.vocabulary.vocabulary import is_word
 
@@ -327,7 +326,8 @@ class IndexJob:
                 own_work.remove()
                 text.skip(error, work.reporter)
                 continue
-            hint_at_long_lines(text, tokens.counts, hints)
+            if tokens.counts.cut_lines:
+                hints.give("cut lines", describe_cuts(text.name, tokens.counts.cut_lines))
             read.append(_ReadText(text, digest, tokens))
         if not read:
             raise CorpusError(_("The folder contains no text files. Give text files, or a folder that contains some."))

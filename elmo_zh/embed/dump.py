@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
@@ -16,9 +16,9 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import Contents, LineBlock, OutputForm, TextBlock, check_form, choose_writer, is_output
+from elmo_zh.embed.formats import Contents, LineBlock, check_format, choose_writer, is_output
 from elmo_zh.embed.reduction import Reduction
-from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, hint_at_long_lines, require_sentences
+from elmo_zh.embed.text_tokens import TextBlock, TextTokens, TokenCounts, Tokeniser, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.language import _
@@ -64,7 +64,6 @@ class DumpReport:
     output: Path
     counts: TokenCounts
     unknown_words: Mapping[str, int]  # The most frequent words outside the vocabulary, each with its count
-    extra: Mapping[str, int]  # Counts specific to the output format
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,8 @@ class DumpJob:
     text: InputText
     output: Path
     settings: DumpSettings
-    form: OutputForm = field(default_factory=OutputForm)
+    output_format: str = "hdf5"  # A name in `elmo_zh.choices.OUTPUT_FORMATS`
+    sentence_index: bool = False  # Add AllenNLP's sentence_to_index to HDF5
     hints: Hints | None = None  # shared by the jobs of several texts
     part_lines: int = WINDOW_ITEMS
 
@@ -84,7 +84,7 @@ class DumpJob:
     def __post_init__(self) -> None:
         """Raise OptionError or BundleError if settings contradict each other or the model."""
         self.settings.check(self.embedder)
-        check_form(self.form, layers=self.settings.layers, pool=self.settings.pool)
+        check_format(self.output_format, sentence_index=self.sentence_index)
 
     @property
     def inputs(self) -> list[Path]:
@@ -93,7 +93,7 @@ class DumpJob:
 
     def may_replace(self, path: Path) -> bool:
         """Return whether a path holds vectors or nothing."""
-        return is_output(path, self.form)
+        return is_output(path)
 
     @cached_property
     def _stamp(self) -> Stamp:
@@ -130,9 +130,9 @@ class DumpJob:
         vectors = self._compute(tokens, contents, work)
         with work.reporter.progress("join", unit="lines", total=contents.num_lines) as progress:
             blocks = _iter_blocks(tokens, vectors, contents, progress)
-            extra = choose_writer(self.form).write(path, contents, blocks, self.form)
+            choose_writer(self.output_format)(path, contents, blocks)
         unknown_words = dict(unknown.most_common(_REPORTED_WORDS))
-        return DumpReport(output=self.output, counts=tokens.counts, unknown_words=unknown_words, extra=extra)
+        return DumpReport(output=self.output, counts=tokens.counts, unknown_words=unknown_words)
 
     def _describe(self, counts: TokenCounts) -> Contents:
         settings = self.settings
@@ -146,6 +146,7 @@ class DumpJob:
             is_pooled=settings.pool != "none",
             has_offsets=not settings.segmented,
             has_source_lines=settings.split_sentences,
+            has_sentence_index=self.sentence_index,
         )
 
     def _attributes(self) -> dict[str, Any]:
@@ -169,16 +170,14 @@ class DumpJob:
         text, hints = self.text, self.hints or Hints(reporter)
         if not counts.lines:
             reporter.warn(_("{name} is empty, so its output contains no vectors.").format(name=text.name))
-        hint_at_long_lines(text, counts, hints)
         line = describe_unknown_rate(self.embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
         if line:
             hints.give("unknown words", f"{text.name}: {line}")
 
     def _check_disk_space(self, counts: TokenCounts, contents: Contents, work: Work) -> None:
         """Report the size of the text and of its vectors; raise OutputError if there is not enough disk space."""
-        # Vectors are written in parts and then joined; in word2vec format, that takes less.
-        copies = 1 if self.form.format == "word2vec" else 2
-        missing_bytes = copies * contents.vector_bytes - folder_bytes(work.path / "embed")
+        # Vectors are written in parts and then joined.
+        missing_bytes = 2 * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
         space = work.require_space(self.output, max(0, missing_bytes), advice=advice)
         if self.settings.split_sentences:
@@ -221,7 +220,7 @@ def _iter_blocks(
     tokens: TextTokens, vectors: Sequence[FinishedPart], contents: Contents, progress: Progress
 ) -> Iterator[LineBlock]:
     for block, part in zip(tokens.blocks(), vectors, strict=True):
-        yield block.with_vectors(load_npy(part.file("npy")), is_pooled=contents.is_pooled)
+        yield LineBlock(**vars(block), vectors=load_npy(part.file("npy")), is_pooled=contents.is_pooled)
         progress.update(block.num_lines)
 
 

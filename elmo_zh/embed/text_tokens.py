@@ -3,30 +3,87 @@
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain, compress, islice
+from dataclasses import asdict, dataclass, field
+from itertools import chain, compress, islice, pairwise
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.corpus.input_texts import InputText, Members
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.formats import TextBlock
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.language import _
+from elmo_zh.run.arrays import load_arrays, save_arrays
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
-from elmo_zh.run.reporter import Hints, Reporter, format_bytes
-from elmo_zh.text.sentences import describe_cuts, iter_pieces, split_sentences
+from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.text.sentences import iter_pieces
 from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
 
-# A line counts as long if it has at least this many characters and this many sentences.
-_LONG_CHARACTERS = 100
-_LONG_SENTENCES = 4
+# The fields of a `TextBlock` that are arrays, or None, and those that are lists of bytes.
+_ARRAYS = ("line_offsets", "unknown", "character_offsets", "source_lines", "starts")
+_STRINGS = ("tokens", "texts", "columns")
+
 # Most bytes for the vectors of one line, which are in memory together.
 _MOST_LINE_BYTES = 2**31
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextBlock:
+    """Consecutive lines with N tokens in all, without vectors."""
+
+    first_line: int  # Number of the first line in the text, from 0
+    # Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
+    line_offsets: NDArray[np.int64]
+    tokens: list[bytes]  # The N tokens, each in UTF-8
+    unknown: NDArray[np.bool_]  # True for each token that the model cannot tell apart from others, shape (N,)
+    # First character of each token in its line, and the one after its last, int32, shape (N, 2); None for text that was
+    # already segmented.
+    character_offsets: NDArray[np.int32] | None
+    # Number, from 0, of the line that each sentence comes from, int64, shape (lines,); None if lines were not split.
+    source_lines: NDArray[np.int64] | None
+    texts: list[bytes]
+    # First character of each sentence in that line, int32, shape (lines,); None as above.
+    starts: NDArray[np.int32] | None = None
+    columns: list[bytes] = field(default_factory=list)  # The other columns of each line's record, as a JSON object
+
+    @property
+    def num_lines(self) -> int:
+        """The number of lines."""
+        return len(self.line_offsets) - 1
+
+    def save(self, path: Path) -> None:
+        """Write the lines to a new .npz file."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        arrays["first_line"] = np.array(self.first_line)
+        for name in _STRINGS:
+            strings = getattr(self, name)
+            arrays[name] = np.frombuffer(b"".join(strings), np.uint8)
+            arrays[f"{name}_ends"] = np.cumsum([len(string) for string in strings], dtype=np.int64)
+        save_arrays(path, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> "TextBlock":
+        """Read lines written by `save`."""
+        arrays = load_arrays(path)
+        fields: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+        fields |= {name: _strings(arrays[name], arrays[f"{name}_ends"]) for name in _STRINGS}
+        return cls(first_line=int(arrays["first_line"]), **fields)
+
+    def iter_lines(self) -> Iterator[tuple[int, slice]]:
+        """Yield the number of each line and the slice of its tokens."""
+        offsets = self.line_offsets.tolist()
+        for line, (start, end) in enumerate(pairwise(offsets), start=self.first_line):
+            yield line, slice(start, end)
+
+
+def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
+    content = data.tobytes()
+    return [content[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
 
 class _Row(NamedTuple):
@@ -50,23 +107,11 @@ def _iter_rows(text: InputText, *, split: bool, segmented: bool, longest: int, r
         yield from rows or [_Row(record.line, number, 0, record.columns)]
 
 
-def _reads_sentences(bundle: Bundle) -> bool:
-    return bundle.text is not None and bundle.text.split_sentences
-
-
 def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError unless the model is known to have been trained on sentences."""
-    if not _reads_sentences(bundle):
-        known = (
-            _("the model does not say how its training text was split")
-            if bundle.text is None
-            else _("the model was trained on whole lines")
-        )
-        raise BundleError(
-            _("{path}: {known}. Leave out --split-sentences to embed each line as a whole.").format(
-                path=bundle.path, known=known
-            )
-        )
+    if bundle.text is None or not bundle.text.split_sentences:
+        message = _("{path}: nothing says that the model was trained on sentences. Leave out --split-sentences.")
+        raise BundleError(message.format(path=bundle.path))
 
 
 @dataclass(kw_only=True)
@@ -79,7 +124,6 @@ class TokenCounts:
     unknown_tokens: int = 0  # Tokens outside the vocabulary
     cut_tokens: int = 0  # Tokens longer than the character slots
     backed_off_tokens: int = 0  # Unknown tokens that were read as their parts (--unknown backoff)
-    long_lines: int = 0  # Raw lines that consist of several sentences, for a model that reads single ones
     cut_lines: int = 0  # Pieces of sentences cut for their length, not counting the first piece
 
     def add(self, other: "TokenCounts") -> None:
@@ -89,7 +133,7 @@ class TokenCounts:
 
     def reported(self) -> dict[str, int]:
         """Return the counts that commands report, by name."""
-        return {name: count for name, count in asdict(self).items() if name not in ("long_lines", "cut_lines")}
+        return {name: count for name, count in asdict(self).items() if name != "cut_lines"}
 
 
 @dataclass(frozen=True)
@@ -171,17 +215,13 @@ class Tokeniser:
         deque(work.run(read, [{"lines": counts.lines, "members": text.members.described()}]), maxlen=0)
         return TextTokens([*parts, *new_parts], counts)
 
-    @property
-    def _may_split(self) -> bool:
-        return _reads_sentences(self.embedder.bundle) and not (self.segmented or self.split)
-
     def _compute(self, part: "_TokenPart", files: Files) -> dict[str, int]:
         """Write the tokens of some rows, and return their counts."""
         is_part = self.split or self.longest > 0
         block = _block_of(self.embedder, part.rows, part.first_line, segmented=self.segmented, is_part=is_part)
         with files.file("npz") as path:
             block.save(path)
-        return asdict(_count(self.embedder, part.rows, block, may_split=self._may_split))
+        return asdict(_count(self.embedder, part.rows, block))
 
     def _iter_prepared(self, text: InputText, rows: Iterable[_Row]) -> Iterator["_PreparedRow"]:
         """Tokenise the rows; raise CorpusError for a row that cannot be embedded."""
@@ -190,19 +230,16 @@ class Tokeniser:
             num_bytes = len(line.tokens) * self.embedder.num_layers * self.embedder.dimension * 4
             if num_bytes > _MOST_LINE_BYTES:
                 name, number = text.place(row.line)
-                alone = _("Put each sentence on a line of its own.")
-                advice = _("Put each paragraph on a line of its own, or add: --split-sentences")
                 raise CorpusError(
                     _(
                         "{name}: line {number} has {tokens} tokens, whose vectors take {num_bytes} of memory;"
-                        " the limit is {MOST_LINE_BYTES}. {value}"
+                        " the limit is {MOST_LINE_BYTES}. Put each sentence on a line of its own."
                     ).format(
                         name=name,
                         number=number + 1,
                         tokens=f"{len(line.tokens):,}",
                         num_bytes=format_bytes(num_bytes),
                         MOST_LINE_BYTES=format_bytes(_MOST_LINE_BYTES),
-                        value=advice if self._may_split else alone,
                     )
                 )
             if "\0" in row.text and any("\0" in token for token in line.tokens):
@@ -246,7 +283,7 @@ def _block_of(
     )
 
 
-def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock, *, may_split: bool) -> TokenCounts:
+def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock) -> TokenCounts:
     tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
     return TokenCounts(
         lines=len(part),
@@ -254,20 +291,11 @@ def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBloc
         tokens=len(tokens),
         unknown_tokens=int(block.unknown.sum()),
         cut_tokens=embedder.count_cut(tokens),
-        backed_off_tokens=_count_backed_off(embedder, compress(tokens, block.unknown)),
-        long_lines=sum(_is_long(prepared.row.text) for prepared in part) if may_split else 0,
+        backed_off_tokens=sum(
+            count for token, count in Counter(compress(tokens, block.unknown)).items() if known_parts(embedder, token)
+        ),
         cut_lines=sum(prepared.row.is_rest for prepared in part),
     )
-
-
-def _is_long(line: str) -> bool:
-    """Return whether a line is long and has several sentences, unlike the sentences that a model is trained on."""
-    return len(line) >= _LONG_CHARACTERS and sum(1 for text in split_sentences(line) if text.strip()) >= _LONG_SENTENCES
-
-
-def _count_backed_off(embedder: ElmoEmbedder, unknown: Iterable[str]) -> int:
-    """Return how many unknown tokens are read as their parts; 0 unless `unknown` is backoff."""
-    return sum(count for token, count in Counter(unknown).items() if known_parts(embedder, token))
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
@@ -275,18 +303,3 @@ def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
     vocabulary = embedder.bundle.vocabulary
     is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
     return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []
-
-
-def hint_at_long_lines(text: InputText, counts: TokenCounts, hints: Hints) -> None:
-    """Give up to two hints: that sentences were cut, and that long lines should be split into sentences."""
-    if counts.cut_lines:
-        hints.give("cut lines", describe_cuts(text.name, counts.cut_lines))
-    if counts.long_lines:
-        hints.give(
-            "long lines",
-            _(
-                "Some lines of {name} are long and contain several sentences ({long_lines} of {lines}),"
-                " but the model was trained on single sentences, so the vectors of these lines are worse"
-                " than they could be. To split the lines as in training, add: --split-sentences"
-            ).format(name=text.name, long_lines=f"{counts.long_lines:,}", lines=f"{counts.lines:,}"),
-        )

@@ -9,7 +9,7 @@ from messages import message_of
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.embed.formats import OutputForm, require_matching_suffix
+from elmo_zh.embed.formats import require_matching_suffix
 from elmo_zh.errors import CorpusError, OutputError
 
 
@@ -77,7 +77,7 @@ def test_fields_of_plain_text(text: Path) -> None:
 
 
 def test_the_suffix_of_another_format() -> None:
-    told = message_of(OutputError, lambda: require_matching_suffix(Path("x.npy"), OutputForm()))
+    told = message_of(OutputError, lambda: require_matching_suffix(Path("x.npy"), "hdf5"))
     assert "--format npy" in told
     for name in ("x", "x.h5", "x.dat"):
-        require_matching_suffix(Path(name), OutputForm())
+        require_matching_suffix(Path(name), "hdf5")

@@ -28,7 +28,6 @@ from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpJob, DumpSettings
-from elmo_zh.embed.formats import OutputForm
 from elmo_zh.engine.engine import Engine, worker_processes
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.id_store.build import EncodeJob
@@ -87,12 +86,17 @@ def score(given: Given, output: Path, **options: Any) -> Job[Any]:
 
 def dump(given: Given, output: Path, **options: Any) -> Job[Any]:
     settings = {"segmented": True, "layers": Layers("all"), "dtype": "float32"}
-    form = OutputForm(**{name: options.pop(name) for name in ("format", "layout") if name in options})
+    output_format = options.pop("output_format", "hdf5")
     settings |= options
     [text] = given.texts
     embedder = load_embedder(given.bundle, stateful=options.get("stateful", False))
     return DumpJob(
-        embedder=embedder, text=text, output=output, settings=DumpSettings(**settings), form=form, part_lines=4
+        embedder=embedder,
+        text=text,
+        output=output,
+        settings=DumpSettings(**settings),
+        output_format=output_format,
+        part_lines=4,
     )
 
 
@@ -185,9 +189,10 @@ JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
     "score kept": lambda given, output: score(given, output, keep=KeepRule(share=0.5)),
     "vectors": Vectors,
     "embed": dump,
-    "embed packed, pooled": lambda given, output: dump(given, output, layout="packed", pool="mean"),
-    "embed npy, stateful": lambda given, output: dump(given, output, format="npy", stateful=True, layers=Layers("top")),
-    "embed word2vec": lambda given, output: dump(given, output, format="word2vec", layers=Layers("average")),
+    "embed pooled": lambda given, output: dump(given, output, pool="mean"),
+    "embed npy, stateful": lambda given, output: dump(
+        given, output, output_format="npy", stateful=True, layers=Layers("top")
+    ),
     "index": index,
     "task tag": lambda given, output: task(given, output, "tag"),
     "task fine-tuned": lambda given, output: task(given, output, "classify", 0.01),

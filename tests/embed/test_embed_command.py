@@ -6,7 +6,6 @@ from unittest.mock import ANY
 
 import h5py
 import numpy as np
-import pytest
 from contract.command_line import LAYERS, PROJECTION, SampleRun, elmo_zh
 from contract.dumps import (
     SEGMENTED_LINES,
@@ -129,9 +128,8 @@ def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(
     assert told.endswith(": 1 line (0 empty), 5 tokens (4 unknown).")
 
 
-@pytest.mark.parametrize("layout", ["lines", "packed"])
-def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun, layout: str) -> None:
+def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun) -> None:
     """Word n occurs n times."""
     source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
-    result = embed(sample_run, source, "--segmented", "--layout", layout, "--json").result()
+    result = embed(sample_run, source, "--segmented", "--json").result()
     assert list(result["unknown_words"].items()) == [(f"齉{n}", n) for n in range(13, 3, -1)]

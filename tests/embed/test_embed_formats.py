@@ -14,54 +14,41 @@ from contract.command_line import LAYERS, ROOT, SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_LINES, SEGMENTED_TOKENS, WIDTH, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.embed import dump
-from elmo_zh.embed.formats import hdf5_lines, parquet
+from elmo_zh.embed import dump, formats
 from elmo_zh.invocation import install_line
 
-FORMATS = ("lines", "packed", "gzip", "lzf", "npy", "parquet")
+FORMATS = ("hdf5", "npy", "parquet")
 RARE = ("𠮷野家 的 😀👍🏽 饭", "𪚥", "é 苹果 🇨🇳")
-
-
-def typed(form: str) -> list[str]:
-    if form == "lines":
-        return []
-    if form in ("packed", "gzip", "lzf"):
-        return ["--layout", "packed", *(["--compression", form] if form != "packed" else [])]
-    return ["--format", form]
 
 
 def read(form: str, path: Path) -> tuple[list[Any], list[list[str]], list[Any]]:
     """Return vectors, tokens and offsets of each line, by what the documentation says and nothing of ours."""
     if form == "parquet":
         return read_parquet(path)
-    if form == "lines":
+    if form == "hdf5":
         vectors, tokens, _ = read_dump(path)
         with h5py.File(path) as file:
             offsets = [file[f"offsets/{n}"][()] for n in range(len(tokens))] if "offsets" in file else [None] * 99
         return vectors, tokens, offsets
-    if form == "npy":
-        everything = np.load(path / "vectors.npy", mmap_mode="r")
-        table = np.load(path / "line_offsets.npy")
-        lines = (path / "tokens.txt").read_bytes().decode().split("\n")[:-1]
-        tokens = [line.split(" ") if line else [] for line in lines]
-        places = path / "character_offsets.npy"
-        characters = np.load(places) if places.exists() else None
+    everything = np.load(path / "vectors.npy", mmap_mode="r")
+    spans = list(pairwise(np.load(path / "line_offsets.npy")))
+    lines = (path / "tokens.txt").read_bytes().decode().split("\n")[:-1]
+    places = path / "character_offsets.npy"
+    offsets = [np.load(places)[start:end] if places.exists() else None for start, end in spans]
+    if spans and everything.shape[-2] != spans[-1][1]:  # one vector a line
+        vectors = [everything[..., line, :] for line in range(len(spans))]
     else:
-        with h5py.File(path) as file:
-            everything, table = file["vectors"][()], file["line_offsets"][()]
-            assert (file["vectors"].chunks is None) == (form == "packed" or not everything.size)
-            words = [word.decode() for word in file["tokens"][()]]
-            tokens = [words[start:end] for start, end in pairwise(table)]
-            characters = file["character_offsets"][()] if "character_offsets" in file else None
-    spans = list(pairwise(table))
-    offsets = [None if characters is None else characters[start:end] for start, end in spans]
-    if everything.shape[-2] != table[-1]:  # one vector a line
-        return [everything[..., line, :] for line in range(len(spans))], tokens, offsets
-    return [everything[..., start:end, :] for start, end in spans], tokens, offsets
+        vectors = [everything[..., start:end, :] for start, end in spans]
+    return vectors, [line.split(" ") if line else [] for line in lines], offsets
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    return rows
 
 
 def read_parquet(path: Path) -> tuple[list[Any], list[list[str]], list[Any]]:
-    rows = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    rows = rows_of(path)
     assert [row["line"] for row in rows] == list(range(len(rows)))
     names = [name for name in rows[0] if name == "vectors" or name.startswith("layer_")]
     vectors = [[row[name] for name in names] if len(names) > 1 else row["vectors"] for row in rows]
@@ -88,9 +75,9 @@ def test_every_format_holds_the_same(
     """Written in several blocks; with one dataset a line, some lines' tokens are padded and some are not."""
     needs_pyarrow(form)
     monkeypatch.setattr(dump, "DumpJob", partial(dump.DumpJob, part_lines=2))
-    monkeypatch.setattr(hdf5_lines, "_PADDED_BYTES", 20)
+    monkeypatch.setattr(formats, "_PADDED_BYTES", 20)
     options = ("--segmented", "--layers", layers, "--pool", pool, "--output", source.with_name("out"))
-    embed(sample_run, source, *options, *typed(form))
+    embed(sample_run, source, *options, "--format", form)
     assert sorted(path.name for path in source.parent.iterdir()) == ["file.txt", "out"]
     vectors, tokens, offsets = read(form, source.with_name("out"))
     assert tokens == list(SEGMENTED_TOKENS)
@@ -109,7 +96,7 @@ def test_raw_text_beyond_the_basic_plane(
     needs_pyarrow(form)
     lines = (*RARE, "", "今天天气很好", "今天天气很好")
     source = write_lines(tmp_path / "file.txt", lines)
-    embed(sample_run, source, "--output", tmp_path / "out", "--dtype", "float16", "--layers", "top", *typed(form))
+    embed(sample_run, source, "--output", tmp_path / "out", "--dtype", "float16", "--layers", "top", "--format", form)
     vectors, tokens, offsets = read(form, tmp_path / "out")
     assert tokens == [embedder.tokens(line) for line in lines]
     for line, found, places in zip(lines, vectors, offsets, strict=True):
@@ -128,47 +115,20 @@ def test_raw_text_beyond_the_basic_plane(
 def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None:
     needs_pyarrow(form)
     source = write_lines(tmp_path / "file.txt", [])
-    answer = embed(sample_run, source, "--json", "--output", tmp_path / "out", *typed(form))
+    answer = embed(sample_run, source, "--json", "--output", tmp_path / "out", "--format", form)
     assert answer.result()["lines"] == 0
     assert f"Warning: {source} is empty, so its output contains no vectors.\n" in answer.stderr
     if form != "parquet":
         assert read(form, tmp_path / "out")[1] == []
-    if form == "lines":
+    if form == "hdf5":
         assert sorted(read_dump(tmp_path / "out")[2]) == ["dtype", "layers", "model_digest", "segmenter", "unknown"]
-
-
-def test_word2vec_holds_the_mean_of_each_word(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
-    KeyedVectors = pytest.importorskip("gensim.models", reason="gensim has no wheel for this Python").KeyedVectors
-
-    options = ("--segmented", "--format", "word2vec", "--layers", "1", "--json")
-    result = embed(sample_run, source, *options).result()
-    words = [word for line in SEGMENTED_TOKENS for word in line]
-    every = np.concatenate([vectors[1] for vectors in embedder.embed_tokens(SEGMENTED_TOKENS)])
-    loaded = KeyedVectors.load_word2vec_format(source.with_name("file.txt.vec"))
-    kept = sorted({word for word in words if word.split() == [word]}, key=lambda w: (-words.count(w), words.index(w)))
-    assert loaded.index_to_key == kept
-    for word in kept:
-        mean = every[[place for place, other in enumerate(words) if other == word]].mean(axis=0)
-        np.testing.assert_allclose(loaded[word], mean, rtol=0, atol=2e-6)
-    left_out = sorted({word for word in words if word.split() != [word]})
-    assert left_out == ["一行\u2028两行", "也\u0085是", "花　开", "行\x0b列"]
-    assert (result["words"], result["words_left_out"]) == (len(kept), 4)
-    embed(sample_run, source, *options, "--force")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--format", "word2vec"],
-            "--format word2vec stores one vector per word, but --layers is all and --pool is none.",
-        ),
-        (["--format", "npy", "--layout", "packed"], "--layout packed works only with --format hdf5, not npy."),
-        (["--compression", "gzip"], "--compression gzip needs --layout packed"),
-        (["--sentence-index", "--layout", "packed"], "--sentence-index needs HDF5 with one dataset per line."),
+        (["--sentence-index", "--format", "npy"], "--sentence-index needs HDF5 with one dataset per line."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
-        (["--by", "token"], "--by token needs --format parquet and vectors that are not pooled (--format is hdf5"),
-        (["--by", "token", "--format", "parquet", "--pool", "mean"], "--by token needs --format parquet"),
     ],
 )
 def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, options: list[str], message: str) -> None:
@@ -177,8 +137,24 @@ def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, op
     assert list(source.parent.iterdir()) == [source]
 
 
+@pytest.mark.parametrize("pool", ["none", "mean"])
+def test_parquet_has_the_text_of_each_line(sample_run: SampleRun, tmp_path: Path, pool: str) -> None:
+    needs_pyarrow("parquet")
+    lines = ("今天天气很好。我们去公园。", "", "𠮷野家 的\t饭", "　两边有空格 ", "天气\0很好")
+    raw, segmented = write_lines(tmp_path / "raw.txt", lines), write_lines(tmp_path / "cut.txt", SEGMENTED_LINES)
+    parquet = ("--format", "parquet", "--layers", "1", "--dtype", "float16", "--pool", pool)
+    embed(sample_run, raw, *parquet)
+    embed(sample_run, segmented, *parquet, "--segmented")
+    rows = rows_of(tmp_path / "raw.txt.parquet")
+    assert [row["text"] for row in rows] == list(lines)
+    assert [row["text"] for row in rows_of(tmp_path / "cut.txt.parquet")] == list(SEGMENTED_LINES)
+    for row in rows[:-1]:
+        pieces = [row["text"][start:end] for start, end in row["offsets"]]
+        assert "".join(pieces) == "".join(row["text"].split()) == "".join(row["tokens"])
+
+
 def test_parquet_without_its_library(sample_run: SampleRun, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
     told = elmo_zh("embed", source, "--model", sample_run.model, "--format", "parquet").only_error()
     assert install_line("parquet") in told
     assert list(source.parent.iterdir()) == [source]
@@ -208,16 +184,11 @@ def test_the_documented_readers_run(
 ) -> None:
     if "parquet" in command:
         needs_pyarrow("parquet")
-    if "gensim" in program:
-        pytest.importorskip("gensim", reason="gensim has no wheel for this Python")
     monkeypatch.setenv("ELMO_ZH_MODEL", str(sample_run.model))
     write_lines(Path("file.txt"), ["今天天气很好。", *SEGMENTED_LINES])
     assert elmo_zh(*shlex.split(command)[1:]).status == 0
     names: dict[str, Any] = {}
     exec(program, names)
-    if "word2vec" in command:
-        assert names["vectors"].shape == (WIDTH,)
-        return
     tokens = embedder.tokens("今天天气很好。")
     assert names["words"] == tokens
     assert np.shape(names["places"]) == (len(tokens), 2)
@@ -228,4 +199,4 @@ def test_the_documented_readers_run(
 
 
 def test_every_format_is_documented() -> None:
-    assert len(documented_readers()) == 5
+    assert len(documented_readers()) == 3

@@ -84,12 +84,11 @@ def read_lines_of_sentences(form: str, path: Path) -> list[int]:
         return list(file["line"][()])
 
 
-@pytest.mark.parametrize("form", ["lines", "packed", "npy", "parquet"])
+@pytest.mark.parametrize("form", ["hdf5", "npy", "parquet"])
 def test_sentences_keep_the_number_of_their_line(sample_run: SampleRun, paragraphs: Path, form: str) -> None:
     if form == "parquet":
         pytest.importorskip("pyarrow", reason="pyarrow, the extra parquet, is not installed")
-    options = {"lines": [], "packed": ["--layout", "packed"]}.get(form, ["--format", form])
-    answer = embed(sample_run, paragraphs, "--split-sentences", "--output", "out", "--layers", "top", *options)
+    answer = embed(sample_run, paragraphs, "--split-sentences", "--output", "out", "--format", form)
     assert read_lines_of_sentences(form, Path("out")) == [0, 0, 0, 1, 2, 3, *[4] * 20]
     assert "--split-sentences" not in answer.stderr
     assert "file.txt contains 26 sentences and " in answer.stderr
@@ -110,12 +109,3 @@ def test_sentences_are_those_of_training(sample_run: SampleRun, embedder: ElmoEm
     with h5py.File(paragraphs.with_name("file.txt.hdf5")) as file:
         for number in range(3):
             np.testing.assert_array_equal(file[f"offsets/{number}"][()], whole[number].offsets + starts[number])
-
-
-def test_long_lines_get_one_hint(sample_run: SampleRun, paragraphs: Path) -> None:
-    write_lines(Path("other.txt"), PARAGRAPHS)
-    answer = embed(sample_run, paragraphs, "other.txt", "--output", "out")
-    assert answer.stderr.count("--split-sentences") == 1
-    hint = f"Warning: Some lines of {paragraphs} are long and contain several sentences (1 of 5)"
-    assert hint in answer.stderr
-    assert elmo_zh("embed", paragraphs, "--segmented", "--split-sentences", "--model", sample_run.model).status == 2

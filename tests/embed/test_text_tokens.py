@@ -29,13 +29,9 @@ def as_text(path: Path) -> InputText:
     return input_text(source, TextConfig())
 
 
-def write(
-    embedder: ElmoEmbedder, work: Work, path: Path, *, segmented: bool = True, split: bool = False, **parts: int
-) -> TextTokens:
+def write(embedder: ElmoEmbedder, work: Work, path: Path, **parts: int) -> TextTokens:
     text = as_text(path)
-    return Tokeniser(embedder=embedder, segmented=segmented, split=split, **parts).write(
-        text, Stamp.of(text.source), work
-    )
+    return Tokeniser(embedder=embedder, segmented=True, split=False, **parts).write(text, Stamp.of(text.source), work)
 
 
 def test_parts_end_at_lines_or_tokens(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
@@ -68,21 +64,10 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
     assert places == [[(f"{name}/a.csv", 1), (f"{name}/b.txt", 0)]] * 2
 
 
-@pytest.mark.parametrize(
-    ("segmented", "advice"),
-    [
-        (False, " Put each paragraph on a line of its own, or add: --split-sentences"),
-        (True, " Put each sentence on a line of its own."),
-    ],
-)
 def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
-    embedder: ElmoEmbedder,
-    work: Work,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    segmented: bool,
-    advice: str,
+    embedder: ElmoEmbedder, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_tokens, "_MOST_LINE_BYTES", 1000)
     path = write_lines(tmp_path / "file.txt", ["好 " * 90])
-    assert message_of(CorpusError, lambda: write(embedder, work, path, segmented=segmented)).endswith(advice)
+    told = message_of(CorpusError, lambda: write(embedder, work, path))
+    assert told.endswith(" Put each sentence on a line of its own.")
