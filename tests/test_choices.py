@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contract.command_line import ROOT, elmo_zh, run_python
+from contract.command_line import ROOT, run_python
 from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS
