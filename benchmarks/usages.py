@@ -25,7 +25,7 @@ from substitutes import Occurrences, interval, labelled_occurrences, sample_occu
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usages import choose_number, find_clusters, join_directions, near_vector
+from elmo_zh.contexts.senses import choose_number, find_clusters, join_directions, near_vector
 from elmo_zh.vocabulary.vocabulary import is_word
 
 LEAST_OF_SENSE, LEAST_OF_ONE, WINDOW = 5, 10, 5

@@ -58,7 +58,7 @@ class ReadTexts:
 
     def note_types(self, names: Iterable[str], console: Reporter) -> None:
         """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
-        from elmo_zh.contexts.columns import note_type
+        from elmo_zh.contexts.index_files import note_type
 
         for name in dict.fromkeys(names):
             if name in self.table.columns:
@@ -278,7 +278,7 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
     read.note_types((key.removeprefix("-") for key in keys), common.console)
     if options.like is not None:
         from elmo_zh.concordance.kwic import by_meaning
-        from elmo_zh.contexts.usages import usage_layer
+        from elmo_zh.contexts.senses import usage_layer
 
         index = require_index(read, "--like")
         layer = usage_layer(index) if options.layer is None else options.layer

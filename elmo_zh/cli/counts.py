@@ -82,7 +82,7 @@ def frequencies(
     """
     from elmo_zh.concordance import counts
     from elmo_zh.concordance.query import unquoted
-    from elmo_zh.contexts.columns import require_column
+    from elmo_zh.contexts.index_files import require_column
 
     with common.claimed(options.output, formats=TABLE_SUFFIXES):
         read = read_texts(common, files, texts)

@@ -89,7 +89,7 @@ def _draw(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
     }
     boundaries = [step.boundary for step in top[0].steps]
     save_picture(
-        drift_figure(curves, boundaries, _("{by}, layer {layer}").format(by=_(drift.by), layer=drift.layer)), picture
+        drift_figure(curves, boundaries, _("{by}, layer {layer}").format(by=drift.by, layer=drift.layer)), picture
     )
 
 

@@ -51,8 +51,8 @@ def senses(common: Common, /, word: str, index_path: Path | None, options: Sense
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
     require_picture(options.picture)
-    from elmo_zh.contexts.columns import note_type, require_column
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.index_files import note_type, require_column
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = ContextIndex.load(index_or_own(common, index_path))

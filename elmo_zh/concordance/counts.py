@@ -15,7 +15,7 @@ from scipy.special import rel_entr
 
 from elmo_zh.concordance.kwic import Concordance
 from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.columns import Column
+from elmo_zh.contexts.index_files import Column
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.vocabulary.vocabulary import is_word

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from elmo_zh.concordance.query import compile_expression
 from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.columns import free_name, require_column
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index_files import free_name, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
 from elmo_zh.language import _

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.columns import Column, require_column
+from elmo_zh.contexts.index_files import Column, require_column
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _

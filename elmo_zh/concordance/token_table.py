@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.columns import COLUMN, Column, ColumnBuilder, with_source
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index_files import COLUMN, Column, ColumnBuilder, with_source
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter
 from elmo_zh.text.alignment import TokenisedLine, find_tokens

@@ -23,8 +23,22 @@ from numpy.typing import NDArray
 from elmo_zh.checks import check_arguments, check_instance, check_layers, check_paths, check_strings
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.columns import COLUMN, ColumnBuilder
-from elmo_zh.contexts.index_files import INDEX_FORMAT, LINE, NORM, OCCURRENCE, POSTING, TOKEN, VECTOR, WORD, IndexLayout
+from elmo_zh.contexts.index_files import (
+    COLUMN,
+    INDEX_FORMAT,
+    INFO,
+    LINE,
+    NORM,
+    OCCURRENCE,
+    POSTING,
+    TOKEN,
+    USER_DICTIONARY,
+    VECTOR,
+    WORD,
+    ColumnBuilder,
+    Kind,
+    index_files,
+)
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Stamp
@@ -38,7 +52,7 @@ from elmo_zh.run.arrays import ArrayWriter, load_npy, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
-from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten, format_bytes
+from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten
 from elmo_zh.text.alignment import find_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts
 from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
@@ -209,11 +223,6 @@ class _ReadText(NamedTuple):
         return {"name": self.text.name, "digest": self.digest, "lines": lines, **self.text.reading, **members}
 
 
-class _ChooseFrom(NamedTuple):
-    read: list[_ReadText]
-    reporter: Reporter
-
-
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
     """The folder, counts and size of a finished index, and any requested words that do not occur as tokens."""
@@ -290,28 +299,28 @@ class IndexJob:
     def make(self, path: Path, work: Work) -> IndexReport:
         """Write the tokens of the texts, choose the occurrences, compute their vectors, and write all of it."""
         read = self._write_all_tokens(work)
-        tokens = [text.tokens for text in read]
-        choose = Step(name="choose", compute=self._choose, in_order=True)
-        [chosen] = work.run(choose, [_ChooseFrom(read, work.reporter)])
+        choose: Step[list[_ReadText]] = Step(
+            name="choose", compute=lambda read, files: self._choose(read, files, work.reporter), in_order=True
+        )
+        [chosen] = work.run(choose, [read])
         info = chosen.value()
         self._make_room(info["counts"], work)
-        layers, kept = self.settings.layers, IndexLayout(chosen.file(_FILES))
-        parts = compute_vectors(self.embedder, work, kept, tokens, layers, self.part_lines)
+        parts = compute_vectors(self.embedder, work, chosen.file(_FILES), self.settings.layers, self.part_lines)
         path.mkdir()
-        layout = IndexLayout(path)
-        for file in kept.path.iterdir():
+        for file in chosen.file(_FILES).iterdir():
             if file.name != _KEPT_LINES:
                 link_or_copy(file, path / file.name)
-        write_vectors(layout, layout.arrays(info["counts"], layers, self.embedder.dimension), layers, parts)
-        files = layout.files(layers) + [layout.user_dictionary] * layout.user_dictionary.exists()
+        kinds = index_files(info["counts"], self.settings.layers, self.embedder.dimension)
+        write_vectors(path, kinds, parts)
+        files = [path / name for name in (*kinds, USER_DICTIONARY) if name in kinds or (path / name).exists()]
         sizes = {file.name: file.stat().st_size for file in files}
-        write_json(layout.info, {**info, "bytes": sizes, "digests": {file.name: file_digest(file) for file in files}})
+        write_json(path / INFO, {**info, "bytes": sizes, "digests": {file.name: file_digest(file) for file in files}})
         texts = {text["name"]: text["digest"] for text in info["texts"]}
         write_mark(path, "index", INDEX_FORMAT, {"model": info["model"]["model_digest"], "texts": texts})
         return IndexReport(
             path=self.output,
             counts=info["counts"],
-            num_bytes=sum(sizes.values()) + layout.info.stat().st_size,
+            num_bytes=sum(sizes.values()) + (path / INFO).stat().st_size,
             missing_words=tuple(info["missing_words"]),
         )
 
@@ -333,9 +342,8 @@ class IndexJob:
             raise CorpusError(_("The folder contains no text files. Give text files, or a folder that contains some."))
         return read
 
-    def _choose(self, given: _ChooseFrom, files: Files) -> dict[str, Any]:
+    def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:
         """Choose the occurrences and write everything except the vectors; return the content of index.json."""
-        read, reporter = given
         tokens = [text.tokens for text in read]
         words = count_words(tokens, reporter)
         counts = TokenCounts()
@@ -346,23 +354,21 @@ class IndexJob:
         ):
             reporter.warn(line)
         with files.folder(_FILES) as folder:
-            layout, settings = IndexLayout(folder), self.settings
-            found, rows = write_index_text(layout, tokens, settings, words, reporter)
-            self._require_words(found, words)
-            found = {**counts.reported(), **found, "distinct_words": len(words.numbers)}
+            written = write_index_text(folder, tokens, self.settings, words, reporter)
+            self._require_words(written, words)
+            written = {**counts.reported(), **written, "distinct_words": len(words.numbers)}
             if not counts.backed_off_tokens:
-                found.pop("backed_off_tokens", None)
-            save_npy(folder / _KEPT_LINES, rows)
+                written.pop("backed_off_tokens", None)
             if dictionary := self.embedder.user_dictionary:
-                copyfile(dictionary, layout.user_dictionary)
-        missing = sorted(word for word in settings.words or () if word.encode() not in words.numbers)
+                copyfile(dictionary, folder / USER_DICTIONARY)
+        missing = sorted(word for word in self.settings.words or () if word.encode() not in words.numbers)
         return {
             "format": INDEX_FORMAT,
             "model": {"path": str(self.embedder.bundle.path), **self.embedder.identity()},
             "dimension": self.embedder.dimension,
-            "settings": settings.described(),
+            "settings": self.settings.described(),
             "texts": [text.described() for text in read],
-            "counts": found,
+            "counts": written,
             "missing_words": missing,
         }
 
@@ -371,9 +377,9 @@ class IndexJob:
         unknown = np.flatnonzero(self.embedder.find_unknown(spelled)).tolist()
         return {spelled[number]: int(words.counts[number]) for number in unknown}
 
-    def _require_words(self, found: dict[str, int], words: WordNumbers) -> None:
+    def _require_words(self, counts: dict[str, int], words: WordNumbers) -> None:
         """Raise CorpusError if there is no occurrence to index."""
-        if found["occurrences"]:
+        if counts["occurrences"]:
             return
         names = ", ".join(text.name for text in self.texts[:3])
         reason = _("Lower --min-count, or give more text.")
@@ -388,83 +394,63 @@ class IndexJob:
         )
 
     def _make_room(self, counts: dict[str, int], work: Work) -> None:
-        """Report the size of the vectors, and raise OutputError if the disk does not have enough space."""
-        num_layers = len(self.settings.layers)
-        vector_bytes = counts["occurrences"] * self.embedder.dimension * VECTOR.itemsize * num_layers
+        """Report the disk space needed, and raise OutputError if there is too little."""
+        vector_bytes = self.embedder.dimension * VECTOR.itemsize * len(self.settings.layers)
         # The vectors are written in parts and then joined.
-        needed = 2 * vector_bytes + counts["occurrences"] * _OTHER_BYTES - folder_bytes(work.path / "index")
+        needed = counts["occurrences"] * (2 * vector_bytes + _OTHER_BYTES) - folder_bytes(work.path / "index")
         advice = "--layers top, --max-per-word 100, --min-count 10"
-        space = work.require_space(self.output, max(0, needed), advice=advice)
-        work.reporter.note(
-            _(
-                "Indexing {counts} of {counts2} in {counts3}; the vectors take {vector_bytes}"
-                " ({num_layers}, float16), {space}"
-            ).format(
-                counts=counted(counts["occurrences"], "{number} occurrence", "{number} occurrences"),
-                counts2=counted(counts["words"], "{number} word", "{number} words"),
-                counts3=counted(counts["kept_lines"], "{number} line", "{number} lines"),
-                vector_bytes=format_bytes(vector_bytes),
-                num_layers=counted(num_layers, "{number} layer", "{number} layers"),
-                space=space,
-            )
-        )
+        work.reporter.note(work.require_space(self.output, max(0, needed), advice=advice))
 
 
 def write_index_text(
-    layout: IndexLayout,
-    tokens: Sequence[TextTokens],
-    settings: IndexSettings,
-    words: WordNumbers,
-    reporter: Reporter,
-) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Choose the occurrences and write all files except the vectors; return counts and the lines with occurrences."""
-    sampler = Sampler(settings, words.words, words.counts)
-    columns = ColumnBuilder()
-    with _TextWriter(layout) as writer, reporter.progress("choose", unit="tokens") as progress:
+    folder: Path, tokens: Sequence[TextTokens], settings: IndexSettings, words: WordNumbers, reporter: Reporter
+) -> dict[str, int]:
+    """Choose the occurrences and write all files except the vectors, and the lines with occurrences; return counts."""
+    sampler, builder = Sampler(settings, words.words, words.counts), ColumnBuilder()
+    with _TextWriter(folder) as writer, reporter.progress("choose", unit="tokens") as progress:
         for source, text in enumerate(tokens):
             for block in text.blocks():
                 numbers = words.look_up(block.tokens)
-                chosen = sampler.choose(numbers)
-                writer.add(source, block, numbers.astype(np.int32), chosen)
+                writer.add(source, block, numbers.astype(np.int32), sampler.choose(numbers))
                 for described in block.columns or [b"{}"] * block.num_lines:
-                    columns.add(json.loads(described))
+                    builder.add(json.loads(described))
                 progress.update(len(block.tokens))
-    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
-    num_words = _write_words(layout, words, np.array(occurrences["word"]))
+    occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
+    num_words = _write_words(folder, words, np.array(occurrences["word"]))
     rows = np.unique(occurrences["line"]).astype(np.int64)
-    found = columns.columns()
-    codes = np.zeros((writer.num_lines, len(found)), COLUMN)
-    for number, column in enumerate(found.values()):
+    save_npy(folder / _KEPT_LINES, rows)
+    columns = builder.columns()
+    codes = np.zeros((writer.num_lines, len(columns)), COLUMN)
+    for number, column in enumerate(columns.values()):
         codes[:, number] = column.codes
-    save_npy(layout.columns, codes)
-    write_json(layout.column_values, {name: list(column.values) for name, column in found.items()})
-    counts = {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(found)}
-    return counts, rows
+    save_npy(folder / "columns.npy", codes)
+    write_json(folder / "columns.json", {name: list(column.values) for name, column in columns.items()})
+    return {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(columns)}
 
 
-def _write_words(layout: IndexLayout, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
+def _write_words(folder: Path, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
     """Write the words and the postings of each word's occurrences; return the number of words that have any."""
     postings = np.bincount(occurring, minlength=len(words.spellings))
     table = np.zeros(len(words.spellings), WORD)
     table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
     table["count"] = words.counts
     table["postings_end"] = np.cumsum(postings)
-    save_npy(layout.words, table)
-    layout.word_text.write_bytes(b"".join(words.spellings))
-    save_npy(layout.postings, np.argsort(occurring, kind="stable").astype(POSTING))
+    save_npy(folder / "words.npy", table)
+    (folder / "words.utf8").write_bytes(b"".join(words.spellings))
+    save_npy(folder / "postings.npy", np.argsort(occurring, kind="stable").astype(POSTING))
     return int(np.count_nonzero(postings))
 
 
 class _TextWriter:
-    def __init__(self, layout: IndexLayout) -> None:
-        self._layout, self._stack = layout, ExitStack()
-        self._num_bytes = 0
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stack, self._num_bytes = folder, ExitStack(), 0
 
     def __enter__(self) -> "_TextWriter":
-        self._text = self._stack.enter_context(self._layout.line_text.open("wb"))
-        self._lines = self._array(self._layout.lines, LINE)
-        self._tokens = self._array(self._layout.tokens, TOKEN)
-        self._occurrences = self._array(self._layout.occurrences, OCCURRENCE)
+        self._text = self._stack.enter_context((self._folder / "lines.utf8").open("wb"))
+        self._lines, self._tokens, self._occurrences = (
+            ArrayWriter(self._stack.enter_context((self._folder / name).open("wb")), dtype)
+            for name, dtype in (("lines.npy", LINE), ("tokens.npy", TOKEN), ("occurrences.npy", OCCURRENCE))
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -476,9 +462,6 @@ class _TextWriter:
     def num_lines(self) -> int:
         return self._lines.num_rows
 
-    def _array(self, path: Path, dtype: np.dtype[Any]) -> ArrayWriter:
-        return ArrayWriter(self._stack.enter_context(path.open("wb")), dtype)
-
     def add(self, source: int, block: TextBlock, words: NDArray[np.int32], chosen: NDArray[np.bool_]) -> None:
         """Write the lines of a block, their tokens, and the chosen occurrences."""
         tokens = np.zeros(len(words), TOKEN)
@@ -487,11 +470,11 @@ class _TextWriter:
         tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
         places = np.flatnonzero(chosen)
         line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
-        found = np.zeros(len(places), OCCURRENCE)
-        found["line"] = self._lines.num_rows + line_of_token
-        found["token"] = places - block.line_offsets[line_of_token]
+        occurrences = np.zeros(len(places), OCCURRENCE)
+        occurrences["line"] = self._lines.num_rows + line_of_token
+        occurrences["token"] = places - block.line_offsets[line_of_token]
         for name in TOKEN.names or ():
-            found[name] = tokens[name][places]
+            occurrences[name] = tokens[name][places]
         lines = np.zeros(block.num_lines, LINE)
         lines["end"] = self._num_bytes + np.cumsum([len(text) for text in block.texts], dtype=np.int64)
         lines["source"] = source
@@ -504,7 +487,7 @@ class _TextWriter:
         self._num_bytes += sum(map(len, block.texts))
         self._lines.append(lines)
         self._tokens.append(tokens)
-        self._occurrences.append(found)
+        self._occurrences.append(occurrences)
 
 
 def _spans(block: TextBlock) -> NDArray[np.int32]:
@@ -527,35 +510,28 @@ class _Task(NamedTuple):
 
 
 def compute_vectors(
-    embedder: ElmoEmbedder,
-    work: Work,
-    layout: IndexLayout,
-    tokens: Sequence[TextTokens],
-    layers: Sequence[int],
-    part_lines: int,
+    embedder: ElmoEmbedder, work: Work, folder: Path, layers: Sequence[int], part_lines: int
 ) -> list[FinishedPart]:
     """Compute the vectors of the chosen occurrences, in the selected layers, in parts of lines with an occurrence."""
-    rows = load_npy(layout.path / _KEPT_LINES)
+    rows = load_npy(folder / _KEPT_LINES)
     step = Step(
         name="index", compute=_OccurrenceVectors(embedder, tuple(layers)), unit="lines", size=int, total=len(rows)
     )
     done = work.finished(step.name)
     rows_left = rows[sum(part.value() for part in done) :]
-    tasks = _iter_tasks(layout, _iter_tokens(tokens, rows_left), rows_left, part_lines)
-    return [*done, *work.run(step, tasks, after=done)]
+    return [*done, *work.run(step, _iter_tasks(folder, rows_left, part_lines), after=done)]
 
 
-def write_vectors(
-    layout: IndexLayout,
-    arrays: Mapping[Path, tuple[np.dtype[Any], tuple[int, ...]]],
-    layers: Sequence[int],
-    parts: Iterable[FinishedPart],
-) -> None:
+def write_vectors(path: Path, kinds: Mapping[str, Kind | None], parts: Iterable[FinishedPart]) -> None:
     """Join the vectors of all parts, and write their norms."""
     with ExitStack() as stack:
         vector_files, norm_files = (
-            [ArrayWriter(stack.enter_context(path.open("wb")), arrays[path][0], *arrays[path][1]) for path in paths]
-            for paths in (map(layout.vectors, layers), map(layout.norms, layers))
+            [
+                ArrayWriter(stack.enter_context((path / name).open("wb")), kind[0], *kind[1])
+                for name, kind in kinds.items()
+                if kind and name.startswith(start)
+            ]
+            for start in ("layer-", "norms-")
         )
         for part in parts:
             vectors = load_npy(part.file("npy"))
@@ -564,18 +540,25 @@ def write_vectors(
                 norm_file.append(np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM))
 
 
-def _iter_tasks(
-    layout: IndexLayout, token_lists: Iterable[list[str]], rows: NDArray[np.int64], part_lines: int
-) -> Iterator[_Task]:
+def _iter_tasks(folder: Path, rows: NDArray[np.int64], part_lines: int) -> Iterator[_Task]:
     """Yield the lines in parts; `rows` are their numbers."""
-    occurrences = np.load(layout.occurrences, mmap_mode="r", allow_pickle=False)
+    words, lines, tokens, occurrences = (
+        np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        for name in ("words", "lines", "tokens", "occurrences")
+    )
+    spelled = (folder / "words.utf8").read_bytes()
+    spellings = [spelled[start:end].decode() for start, end in pairwise([0, *words["end"].tolist()])]
+    ends = np.concatenate([lines["tokens_end"], [0]])  # the line before the first one ends at 0
+    token_lists = (
+        [spellings[word] for word in tokens["word"][ends[row - 1] : ends[row]].tolist()] for row in rows.tolist()
+    )
     first_line = 0
-    for lines in iter_windows(token_lists, len, most_items=part_lines):
-        numbers = rows[first_line : first_line + len(lines)]
+    for window in iter_windows(token_lists, len, most_items=part_lines):
+        numbers = rows[first_line : first_line + len(window)]
         edges = np.searchsorted(occurrences["line"], [*numbers, numbers[-1] + 1])
         first, last = int(edges[0]), int(edges[-1])
-        yield _Task(lines, np.array(occurrences["token"][first:last]), edges - first)
-        first_line += len(lines)
+        yield _Task(window, np.array(occurrences["token"][first:last]), edges - first)
+        first_line += len(window)
 
 
 @dataclass(frozen=True)
@@ -595,19 +578,7 @@ class _OccurrenceVectors:
         return len(task.lines)
 
 
-def _iter_tokens(tokens: Iterable[TextTokens], rows: NDArray[np.int64]) -> Iterator[list[str]]:
-    """Yield the tokens of each row; `rows` are in ascending order and counted across all texts."""
-    first_row = 0
-    for each in tokens:
-        for block in each.blocks():
-            start, end = np.searchsorted(rows, (first_row, first_row + block.num_lines)).tolist()
-            for row in (rows[start:end] - first_row).tolist():
-                own = slice(*block.line_offsets[row : row + 2].tolist())
-                yield [token.decode() for token in block.tokens[own]]
-            first_row += block.num_lines
-
-
-def index_files(
+def build_index(
     embedder: ElmoEmbedder,
     paths: object,
     output: object,
@@ -631,14 +602,13 @@ def index_files(
             raise ValueError("build: words has no word in it; leave it out to index all words")
     numbers = indexed_layers(layers, embedder.num_layers, "build")
     settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
-    folder, given = Path(str(output)), check_paths(paths, "build", "texts")
     reporter = reporter or WarningReporter()
-    with opened_inputs(given, reporter) as sources:
+    with opened_inputs(check_paths(paths, "build", "texts"), reporter) as sources:
         texts = [
             input_text(source, TextConfig(), segmented=segmented, from_name=options.from_name)
             for source in sources.sources
         ]
-        job = IndexJob(embedder=embedder, texts=texts, output=folder, settings=settings)
+        job = IndexJob(embedder=embedder, texts=texts, output=Path(str(output)), settings=settings)
         report = run_job(job, force=force, reporter=reporter)
     if report.missing_words:
         reporter.warn(describe_missing_words(report.missing_words, "words"))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_arguments, check_instance, check_strings
 from elmo_zh.contexts import DriftOptions
-from elmo_zh.contexts.columns import require_column
 from elmo_zh.contexts.drift_statistics import (
     DocumentSums,
     Vectors,
@@ -24,12 +23,13 @@ from elmo_zh.contexts.drift_statistics import (
     permutation_test,
 )
 from elmo_zh.contexts.index import ContextIndex, Neighbour
+from elmo_zh.contexts.index_files import require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
-from elmo_zh.contexts.usages import find_clusters
+from elmo_zh.contexts.senses import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
@@ -41,7 +41,6 @@ _FRAGMENT_SHARE = 0.8
 # A particle beside a word does not make it a fragment: 时候 belongs to no name, though 的 is nearly always before it.
 _PARTICLES = frozenset("的地得了着著过過")
 LEVEL = 0.05
-_SHOWN_WORDS = 5
 # What the models of indexes must share.
 _SAME = ("model_digest", "precision", "unknown")
 # Number of clusters of a word's occurrences; the Jensen-Shannon divergence compares their shares.
@@ -121,32 +120,23 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
     Values are sorted as numbers if all are numbers; lines without a value are left out.
     """
     if column is None:
-        names = ["old", "new"] if len(indexes) == 2 else [each.path.name.removesuffix(".index") for each in indexes]
+        names = ["old", "new"] if len(indexes) == 2 else [index.path.name.removesuffix(".index") for index in indexes]
         pairs = zip(names, indexes, strict=True)
-        found = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
-        described = _("{path} is a single period.").format(path=indexes[0].path)
+        periods = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
     else:
         [index] = indexes
         values = require_column(index.columns, column, "--periods")
-        kept = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
-        found = [Period(values.values[code], index, values.codes == code) for code in kept]
-        found = [period for period in found if period.lines.any()]
-        described = _("The column {column} of {path} has {found}.").format(
-            column=column, path=index.path, found=counted(len(found), "{number} value", "{number} values")
-        )
-    if len(found) < 2:
+        codes = [code for code in np.argsort(values.ranks(), kind="stable").tolist() if values.values[code]]
+        periods = [Period(values.values[code], index, values.codes == code) for code in codes]
+        periods = [period for period in periods if period.lines.any()]
+    if len(periods) < 2:
         raise ElmoZhError(
             _(
-                "{described} At least two periods are needed. Give several indexes, or --periods with a"
-                " column that has several values."
-            ).format(described=described)
-            + (
-                _(" Columns of the index: {columns}").format(columns=", ".join(indexes[0].columns))
-                if column is None
-                else ""
-            )
+                "At least two periods are needed. Give several indexes, or --periods with a column that has several"
+                " values. Columns of {path}: {columns}"
+            ).format(path=indexes[0].path, columns=", ".join(indexes[0].columns))
         )
-    return tuple(found)
+    return tuple(periods)
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
@@ -222,18 +212,13 @@ class Drift:
     """The words compared between two or more periods, most changed first."""
 
     # The compared words; those that changed most from the first to the last period come first
-    words: tuple[WordDrift, ...]
+    words: tuple[WordDrift, ...] = field(repr=False)
     layer: int  # the layer whose vectors were compared
     by: str  # the measure used for testing and sorting: excess, apd, prt or jsd
     num_shared: int  # number of words that all periods have
-    periods: tuple[Period, ...] = field(default=(), compare=False)
+    periods: tuple[Period, ...] = field(default=(), compare=False, repr=False)
     # The words left out as fragments, each with the longer string
-    fragments: Mapping[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        first = ", ".join(f"{each.word} {each.distance:.3f}" for each in self.words[:_SHOWN_WORDS])
-        dots = ", ..." if len(self.words) > _SHOWN_WORDS else ""
-        return f"<Drift of {len(self.words):,} words in layer {self.layer} by {self.by}: {first}{dots}>"
+    fragments: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def measure_drift(
@@ -272,14 +257,19 @@ def measure_drift(
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
-    _check_arguments(indexes, periods, by=by, min_count=min_count, permutations=permutations, seed=seed)
+    check_arguments("measure_drift", DriftOptions, by=by, min_count=min_count, permutations=permutations, seed=seed)
+    for number, index in enumerate(indexes):
+        expected = "a ContextIndex, as returned by ContextIndex.load"
+        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", expected)
+    if not indexes or (periods is not None and len(indexes) > 1):
+        raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
     if words is not None:
         words = check_strings(words, "measure_drift", "words")
-    chosen = require_comparable(indexes, layer)
-    comparing = _Comparing(periods_of(indexes, periods), chosen, by, min_count, permutations, seed)
+    layer = require_comparable(indexes, layer)
+    comparing = _Comparing(periods_of(indexes, periods), layer, by, min_count, permutations, seed)
     shared = sorted(set.intersection(*(set(period.counts) for period in comparing.periods)))
     asked = shared if words is None else sorted(set(words).intersection(shared))
-    found, fragments = [], {}
+    compared, fragments = [], {}
     with (reporter or SilentReporter()).progress("drift", unit="words", total=len(asked)) as progress:
         for word in asked:
             uses = comparing.uses(word)
@@ -287,23 +277,20 @@ def measure_drift(
             if whole and not with_fragments:
                 fragments[word] = whole
             elif uses:
-                found.append(replace(comparing.compare(word, uses), fragment=whole))
+                compared.append(replace(comparing.compare(word, uses), fragment=whole))
             progress.update(1)
-    if not found:
-        raise ElmoZhError(_why_none(comparing, fragments))
+    if not compared:
+        raise ElmoZhError(
+            _(
+                "No word that is not a fragment of a longer one occurs in at least {min_count} different sentences,"
+                " from at least two documents, in every one of the periods {names}. Lower --min-count, add"
+                " --with-fragments, compare fewer periods, or index more text."
+            ).format(min_count=min_count, names=", ".join(period.name for period in comparing.periods))
+        )
     return Drift(
-        words=_ranked(found), layer=chosen, by=by, num_shared=len(shared), periods=comparing.periods,
+        words=_ranked(compared), layer=layer, by=by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,
     )  # fmt: skip
-
-
-def _check_arguments(indexes: Sequence[ContextIndex], periods: str | None, **values: Any) -> None:
-    check_arguments("measure_drift", DriftOptions, **values)
-    for number, index in enumerate(indexes):
-        described = "a ContextIndex, as returned by ContextIndex.load"
-        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", described)
-    if not indexes or (periods is not None and len(indexes) > 1):
-        raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:
@@ -410,30 +397,16 @@ class _Comparing(NamedTuple):
         return Comparison(**figures, by=self.by)
 
 
-def _ranked(found: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
+def _ranked(words: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
     from scipy.stats import false_discovery_control
 
-    corrected = false_discovery_control([each.p for each in found]).tolist()
-    of_steps = iter(false_discovery_control([step.p for each in found for step in each.steps]).tolist())
+    corrected = false_discovery_control([word.p for word in words]).tolist()
+    of_steps = iter(false_discovery_control([step.p for word in words for step in word.steps]).tolist())
     complete = [
-        replace(each, q=q, steps=tuple(replace(step, q=next(of_steps)) for step in each.steps))
-        for each, q in zip(found, corrected, strict=True)
+        replace(word, q=q, steps=tuple(replace(step, q=next(of_steps)) for step in word.steps))
+        for word, q in zip(words, corrected, strict=True)
     ]
-    return tuple(sorted(complete, key=lambda each: (-each.distance, each.word)))
-
-
-def _why_none(comparing: _Comparing, fragments: Mapping[str, str]) -> str:
-    names = ", ".join(period.name for period in comparing.periods)
-    if fragments:
-        return _(
-            "Only likely fragments of longer words are left to compare, such as {fragments} in"
-            " {values}. Add --with-fragments to compare them, or give other words."
-        ).format(fragments=next(iter(fragments)), values=next(iter(fragments.values())))
-    return _(
-        "No word occurs in at least {min_count} different sentences, from at least two"
-        " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
-        " periods, or index more text."
-    ).format(min_count=comparing.min_count, names=names)
+    return tuple(sorted(complete, key=lambda word: (-word.distance, word.word)))
 
 
 def moved_lines(
@@ -445,34 +418,29 @@ def moved_lines(
     is shown.
     """
     numbers = old.occurrences(word), new.occurrences(word)
-    units = [unit_rows(each.index.vectors(layer)[own]) for each, own in zip((old, new), numbers, strict=True)]
-    directions = unit_rows(np.stack([each.mean(axis=0) for each in units]))
-    first = _distinct(old.index, numbers[0], units[0] @ directions[1], units[0] @ directions[0], top)
-    return first, _distinct(new.index, numbers[1], units[1] @ directions[0], units[1] @ directions[1], top)
+    units = [unit_rows(old.index.vectors(layer)[numbers[0]]), unit_rows(new.index.vectors(layer)[numbers[1]])]
+    directions = unit_rows(np.stack([vectors.mean(axis=0) for vectors in units]))
+    cosines = [vectors @ directions.T for vectors in units]
+    return _distinct(old.index, numbers[0], cosines[0], top), _distinct(new.index, numbers[1], cosines[1][:, ::-1], top)
 
 
-def _distinct(
-    index: ContextIndex,
-    numbers: NDArray[np.int64],
-    to_other: NDArray[np.float64],
-    to_own: NDArray[np.float64],
-    top: int,
-) -> list[NeighbourLine]:
-    found: dict[str, NeighbourLine] = {}
-    for each in np.lexsort((numbers, to_other - to_own)):
-        if len(found) >= top:
+def _distinct(index: ContextIndex, numbers: Numbers, cosines: NDArray[np.float64], top: int) -> list[NeighbourLine]:
+    """Return the best lines of a period; `cosines` are those with its own mean and with the other's, shape (n, 2)."""
+    lines: dict[str, NeighbourLine] = {}
+    for row in np.lexsort((numbers, cosines[:, 1] - cosines[:, 0])):
+        if len(lines) >= top:
             break
-        occurrence = index.occurrence(int(numbers[each]))
+        occurrence = index.occurrence(int(numbers[row]))
         line = index.line(occurrence.line)
-        found.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(to_other[each])), line))
-    return list(found.values())
+        lines.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(cosines[row, 1])), line))
+    return list(lines.values())
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:
     """Yield a table row, as a dictionary, for each comparison of each word."""
-    names = [each.name for each in fields(Comparison)]
+    names = [field.name for field in fields(Comparison)]
     for word in words:
-        for each in word.comparisons():
-            figures = ((name, getattr(each, name)) for name in names)
+        for comparison in word.comparisons():
+            figures = ((name, getattr(comparison, name)) for name in names)
             shown = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in figures}
             yield {"word": word.word, **shown, "change": word.change, "fragment": word.fragment}

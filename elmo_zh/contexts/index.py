@@ -22,8 +22,15 @@ from elmo_zh.bundle.find_bundle import find_same_bundle
 from elmo_zh.bundle.read import load_text_settings
 from elmo_zh.checks import check_vectors, refusal
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.columns import COLUMN, Column, with_source
-from elmo_zh.contexts.index_files import INDEX_FORMAT, IndexLayout
+from elmo_zh.contexts.index_files import (
+    COLUMN,
+    INDEX_FORMAT,
+    INFO,
+    USER_DICTIONARY,
+    Column,
+    index_files,
+    with_source,
+)
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.corpus.names import shown
@@ -104,11 +111,10 @@ class ContextIndex:
         self.layers: tuple[int, ...] = tuple(info["settings"]["layers"])
         self.dimension: int = info["dimension"]
         self.is_segmented: bool = info["settings"]["segmented"] is True
-        self._layout = IndexLayout(path)
         # Indexes of early versions have no digests.
-        self._unchecked = {path / name: digest for name, digest in info.get("digests", {}).items()}
-        self._kinds = self._layout.arrays(info["counts"], self.layers, self.dimension)
-        self._opened: dict[Path, NDArray[Any]] = {}
+        self._unchecked = dict(info.get("digests", {}))
+        self._kinds = index_files(info["counts"], self.layers, self.dimension)
+        self._opened: dict[str, NDArray[Any]] = {}
         self._require_files()
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
         self.archives = [name for name, members in self._texts if members.names]
@@ -134,7 +140,7 @@ class ContextIndex:
         try:
             return cls(folder, info)
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise _damaged(IndexLayout(folder).info) from None
+            raise _damaged(folder / INFO) from None
 
     @classmethod
     def build(
@@ -186,7 +192,7 @@ class ContextIndex:
             UserWarning: If a file is skipped, far more words are unknown than in training, or words do not occur.
         """
         from elmo_zh.contexts import IndexOptions
-        from elmo_zh.contexts.build_index import index_files  # reading an index needs no model
+        from elmo_zh.contexts.build_index import build_index  # reading an index needs no model
 
         options = IndexOptions(
             split_sentences=split_sentences,
@@ -195,7 +201,7 @@ class ContextIndex:
             max_per_word=max_per_word,
             seed=seed,
         )
-        index_files(embedder, texts, path, options, layers, words, segmented=segmented, force=force, reporter=reporter)
+        build_index(embedder, texts, path, options, layers, words, segmented=segmented, force=force, reporter=reporter)
         return cls.load(path)
 
     def __repr__(self) -> str:
@@ -214,36 +220,36 @@ class ContextIndex:
 
     def _require_files(self) -> None:
         """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
-        for path in self._layout.files(self.layers):
-            if not path.is_file():
-                raise OutputError(_("{path} is missing. Rebuild the index.").format(path=path))
-            if path.stat().st_size != self.info["bytes"][path.name]:
-                raise _damaged(path)
+        for name in self._kinds:
+            if not (self.path / name).is_file():
+                raise OutputError(_("{path} is missing. Rebuild the index.").format(path=self.path / name))
+            if (self.path / name).stat().st_size != self.info["bytes"][name]:
+                raise _damaged(self.path / name)
 
-    def _check(self, path: Path) -> Path:
+    def _check(self, name: str) -> Path:
         """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""
-        digest = self._unchecked.get(path)
+        path, digest = self.path / name, self._unchecked.get(name)
         if digest is not None and file_digest(path) != digest:
             raise _damaged(path)
-        self._unchecked.pop(path, None)
+        self._unchecked.pop(name, None)
         return path
 
-    def _array(self, path: Path) -> NDArray[Any]:
+    def _array(self, name: str) -> NDArray[Any]:
         """Return the array in a file, memory-mapped."""
-        if path not in self._opened:
+        if name not in self._opened:
             try:
-                array = np.load(self._check(path), mmap_mode="r", allow_pickle=False)
+                array = np.load(self._check(name), mmap_mode="r", allow_pickle=False)
             except (ValueError, EOFError, TokenError):
-                raise _damaged(path) from None
-            if (array.dtype, array.shape) != self._kinds[path]:
-                raise _damaged(path)
-            self._opened[path] = array
-        return self._opened[path]
+                raise _damaged(self.path / name) from None
+            if (array.dtype, array.shape) != self._kinds[name]:
+                raise _damaged(self.path / name)
+            self._opened[name] = array
+        return self._opened[name]
 
     @cached_property
     def user_dictionary(self) -> Path | None:
         """File of additional words that the segmenter kept whole; None without one."""
-        path, digest = self._layout.user_dictionary, self.model.get("user_dictionary")
+        path, digest = self.path / USER_DICTIONARY, self.model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
             raise _damaged(path)
         return None if digest is None else path
@@ -251,14 +257,14 @@ class ContextIndex:
     @cached_property
     def words(self) -> Sequence[str]:
         """The words that have occurrences with vectors, sorted by code points."""
-        ends = self._array(self._layout.words)["postings_end"]
+        ends = self._array("words.npy")["postings_end"]
         return [self.distinct_tokens[number] for number in np.flatnonzero(np.diff(ends, prepend=0)).tolist()]
 
     @cached_property
     def distinct_tokens(self) -> Sequence[str]:
         """All distinct tokens, sorted by code points, including punctuation and tokens too rare for vectors."""
-        spelled = self._check(self._layout.word_text).read_bytes()
-        ends = self._array(self._layout.words)["end"].tolist()
+        spelled = self._check("words.utf8").read_bytes()
+        ends = self._array("words.npy")["end"].tolist()
         return [spelled[start:end].decode() for start, end in pairwise([0, *ends])]
 
     def __contains__(self, word: object) -> bool:
@@ -279,7 +285,7 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the word is not in the index.
         """
-        return int(self._array(self._layout.words)["count"][self._require(word)])
+        return int(self._array("words.npy")["count"][self._require(word)])
 
     def occurrences(self, word: str) -> NDArray[np.int64]:
         """Return the numbers of a word's occurrences, ascending, int64, shape (n,).
@@ -289,8 +295,8 @@ class ContextIndex:
             TypeError: If the word is not a string.
         """
         number = self._require(word)
-        ends = self._array(self._layout.words)["postings_end"]
-        return np.array(self._array(self._layout.postings)[int(ends[number - 1]) if number else 0 : int(ends[number])])
+        ends = self._array("words.npy")["postings_end"]
+        return np.array(self._array("postings.npy")[int(ends[number - 1]) if number else 0 : int(ends[number])])
 
     def occurrence(self, number: int) -> Occurrence:
         """Return the occurrence with the given number: its word, line and offsets.
@@ -299,7 +305,7 @@ class ContextIndex:
             TypeError, IndexError: If `number` is not a whole number, or there is no such occurrence.
         """
         number = _check_entry(number, len(self), "occurrence")
-        word, *place = self._array(self._layout.occurrences)[number].tolist()
+        word, *place = self._array("occurrences.npy")[number].tolist()
         return Occurrence(number, self.distinct_tokens[word], *place)
 
     def occurrences_beside(self, number: int) -> NDArray[np.int64]:
@@ -311,7 +317,7 @@ class ContextIndex:
     @cached_property
     def _lines(self) -> NDArray[np.int32]:
         """The line of each occurrence, ascending, int32, shape (N,)."""
-        return np.ascontiguousarray(self._array(self._layout.occurrences)["line"])
+        return np.ascontiguousarray(self._array("occurrences.npy")["line"])
 
     def line(self, number: int) -> IndexedLine:
         """Return the line with the given number, such as an `Occurrence.line`.
@@ -319,10 +325,10 @@ class ContextIndex:
         Raises:
             TypeError, IndexError: If `number` is not a whole number, or there is no such line.
         """
-        lines = self._array(self._layout.lines)
+        lines = self._array("lines.npy")
         number = _check_entry(number, len(lines), "line")
         first = int(lines["end"][number - 1]) if number else 0
-        with self._check(self._layout.line_text).open("rb") as file:
+        with self._check("lines.utf8").open("rb") as file:
             file.seek(first)
             text = file.read(int(lines["end"][number]) - first).decode()
         text_number, line, start = lines[["source", "number", "start"]][number].tolist()
@@ -333,12 +339,12 @@ class ContextIndex:
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """The columns of the lines by name; the first one, `source`, is the file that each line comes from."""
-        codes, values = self._array(self._layout.columns), read_json(self._check(self._layout.column_values))
+        codes, values = self._array("columns.npy"), read_json(self._check("columns.json"))
         columns = {name: Column(own, codes[:, number]) for number, (name, own) in enumerate(values.items())}
         return with_source(self._source_column(), columns)
 
     def _source_column(self) -> Column:
-        lines = self._array(self._layout.lines)
+        lines = self._array("lines.npy")
         texts, numbers = lines["source"], lines["number"]
         all_members = [members for _name, members in self._texts]
         first = np.cumsum([0, *(max(1, len(members.names)) for members in all_members)])[:-1]
@@ -351,19 +357,19 @@ class ContextIndex:
 
     def line_numbers(self) -> NDArray[np.int64]:
         """Return each line's number in its text, from 0, shape (L,); sentences from one raw line share a number."""
-        return np.asarray(self._array(self._layout.lines)["number"])
+        return np.asarray(self._array("lines.npy")["number"])
 
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
         """Return all tokens, memory-mapped, and the cumulative number of tokens at the end of each line.
 
         A token has a `word`, its place in `distinct_tokens`, and a `start` and `end` in the text of its line, int32.
         """
-        return self._array(self._layout.tokens), self._array(self._layout.lines)["tokens_end"]
+        return self._array("tokens.npy"), self._array("lines.npy")["tokens_end"]
 
     def token_numbers(self) -> NDArray[np.int64]:
         """Return the token number of each occurrence, counted across all texts, ascending, int64, shape (N,)."""
-        tokens, lines = self._array(self._layout.occurrences)["token"], self._lines
-        return np.asarray(np.where(lines > 0, self._array(self._layout.lines)["tokens_end"][lines - 1], 0) + tokens)
+        tokens, lines = self._array("occurrences.npy")["token"], self._lines
+        return np.asarray(np.where(lines > 0, self._array("lines.npy")["tokens_end"][lines - 1], 0) + tokens)
 
     def vectors(self, layer: int) -> NDArray[np.float16]:
         """Return the vectors of all occurrences in a layer, memory-mapped, read-only, float16, shape (N, 2P).
@@ -371,11 +377,11 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer.
         """
-        return self._array(self._layout.vectors(self._check_layer(layer)))
+        return self._array(f"layer-{self._check_layer(layer)}.npy")
 
     def norms(self, layer: int) -> NDArray[np.float32]:
         """Return the Euclidean norms of the vectors in a layer, memory-mapped, read-only, float32, shape (N,)."""
-        return self._array(self._layout.norms(self._check_layer(layer)))
+        return self._array(f"norms-{self._check_layer(layer)}.npy")
 
     def neighbours(self, vector: ArrayLike, layer: int, top: int = 10, word: str | None = None) -> list[Neighbour]:
         """Return the occurrences whose vectors are most similar to a given one, found by exact search.
@@ -426,7 +432,7 @@ class ContextIndex:
     def require_model(self, digest: str, path: Path) -> None:
         """Raise ElmoZhError unless the bundle with this digest computed the index; the message names its `path`."""
         if digest != self.model_digest:
-            own, other = (each.removeprefix("sha256:")[:_SHOWN_DIGITS] for each in (self.model_digest, digest))
+            own, other = (model.removeprefix("sha256:")[:_SHOWN_DIGITS] for model in (self.model_digest, digest))
             raise ElmoZhError(
                 _(
                     "{path} was made with the model {model} ({own}), but {path2} is a different model"
@@ -440,7 +446,7 @@ class ContextIndex:
         number = self._place(self.normalise(word)) if number is None else number
         if number is None:
             return None
-        ends = self._array(self._layout.words)["postings_end"]
+        ends = self._array("words.npy")["postings_end"]
         return number if ends[number] > (ends[number - 1] if number else 0) else None
 
     def _place(self, token: str) -> int | None:
@@ -475,7 +481,7 @@ def _check_entry(number: Any, count: int, call: str) -> int:
 
 def _load_info(folder: Path) -> dict[str, Any]:
     """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
-    path = IndexLayout(folder).info
+    path = folder / INFO
     if not path.is_file():
         raise OutputError(
             _("{folder} is not an index. Create an index with: {program} index TEXT --output INDEX").format(
@@ -512,12 +518,8 @@ def _describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_t
     with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
     similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
     # The words of a stranger's index may hold line feeds.
-    found = ", ".join(map(shown, similar))
-    advice = (
-        _("Did you mean {found}?").format(found=found)
-        if similar
-        else _("No word in the index shares a character with this word.")
-    )
-    return _("{value} is not in the index {index}. {advice}").format(
+    advice = _("Did you mean {found}?").format(found=", ".join(map(shown, similar))) if similar else ""
+    message = _("{value} is not in the index {index}. {advice}").format(
         value=shown(word) or "An empty word", index=index, advice=advice
     )
+    return message.rstrip()

@@ -1,15 +1,27 @@
-"""The files in the folder of an index, and the numbers in them; docs/contexts.md describes them for other programs."""
+"""The files in the folder of an index, which docs/contexts.md describes, and the columns of its lines."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elmo_zh.contexts.columns import COLUMN
+from elmo_zh.corpus.cell_types import ColumnType, column_type, sort_key
+from elmo_zh.errors import ConfigError
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Reporter
 
 # Bump it when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 3
+# The texts, model and settings of an index, with the sizes and digests of its other files.
+INFO = "index.json"
+# A copy of the words that the segmenter kept whole besides the model's, if there were any.
+USER_DICTIONARY = "user_dictionary.txt"
 
 # `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
 WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
@@ -18,55 +30,120 @@ LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start",
 # `word` is the number of its word; `start` and `end` are its characters in the text of its line.
 TOKEN = np.dtype([("word", "<i4"), ("start", "<i4"), ("end", "<i4")])
 OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
-POSTING, VECTOR, NORM = np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
+COLUMN, POSTING, VECTOR, NORM = np.dtype("<i4"), np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
+
+Kind = tuple[np.dtype[Any], tuple[int, ...]]
 
 
-class IndexLayout:
-    """The paths of the files in an index folder."""
+def index_files(counts: Mapping[str, int], layers: Sequence[int], dimension: int) -> dict[str, Kind | None]:
+    """Return the names of all files except `INFO`, with the dtype and shape of those that are arrays."""
+    num_lines, num_occurrences = counts["lines"], counts["occurrences"]
+    return {
+        "words.npy": (WORD, (counts["distinct_words"],)),
+        "words.utf8": None,
+        "lines.npy": (LINE, (num_lines,)),
+        "lines.utf8": None,
+        "tokens.npy": (TOKEN, (counts["tokens"],)),
+        "columns.npy": (COLUMN, (num_lines, counts["columns"])),
+        "columns.json": None,
+        "occurrences.npy": (OCCURRENCE, (num_occurrences,)),
+        "postings.npy": (POSTING, (num_occurrences,)),
+        **{f"layer-{layer}.npy": (VECTOR, (num_occurrences, dimension)) for layer in layers},
+        **{f"norms-{layer}.npy": (NORM, (num_occurrences,)) for layer in layers},
+    }
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        # Texts, model and settings of the index, and the sizes of the other files.
-        self.info = path / "index.json"
-        # `WORD` of each distinct token, sorted by spelling, including tokens without vectors; and the spellings in
-        # UTF-8, one directly after the other.
-        self.words, self.word_text = path / "words.npy", path / "words.utf8"
-        # `LINE` of each line, in the order of the texts; the texts of lines, joined likewise; `TOKEN` of each token.
-        self.lines, self.line_text = path / "lines.npy", path / "lines.utf8"
-        self.tokens = path / "tokens.npy"
-        # The columns of the lines, such as year and author: the distinct values of each column; and for each line the
-        # places of its values among these, int32, shape (L, columns).
-        self.column_values, self.columns = path / "columns.json", path / "columns.npy"
-        # `OCCURRENCE` of each occurrence, in the order of the texts; and their numbers, word by word, ascending.
-        self.occurrences, self.postings = path / "occurrences.npy", path / "postings.npy"
-        # Copy of the words that the segmenter kept whole besides the model's, if there were any.
-        self.user_dictionary = path / "user_dictionary.txt"
 
-    def vectors(self, layer: int) -> Path:
-        """Return the file with the vectors of all occurrences in one layer, float16, shape (N, 2P)."""
-        return self.path / f"layer-{layer}.npy"
+# Longer values are cut off, so that a column of texts does not double an index.
+_LONGEST_VALUE = 200
 
-    def norms(self, layer: int) -> Path:
-        """Return the file with the Euclidean norms of a layer's vectors, float32, shape (N,)."""
-        return self.path / f"norms-{layer}.npy"
 
-    def files(self, layers: Sequence[int]) -> list[Path]:
-        """Return the paths of all files except `info`."""
-        texts = [self.words, self.word_text, self.lines, self.line_text, self.tokens, self.columns, self.column_values]
-        return [*texts, self.occurrences, self.postings, *map(self.vectors, layers), *map(self.norms, layers)]
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of values for L lines: the distinct values, and each line's place among them, int32, shape (L,)."""
 
-    def arrays(
-        self, counts: Mapping[str, int], layers: Sequence[int], dimension: int
-    ) -> dict[Path, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Return the dtype and shape of each array file, for an index with these counts."""
-        num_occurrences = counts["occurrences"]
+    values: Sequence[str]
+    codes: NDArray[np.int32]
+
+    @cached_property
+    def counts(self) -> list[tuple[str, int]]:
+        """The distinct values, each with its number of lines."""
+        numbers = np.bincount(self.codes, minlength=len(self.values)).tolist()
+        return list(zip(self.values, numbers, strict=True))
+
+    @cached_property
+    def type(self) -> ColumnType:
+        """The type that most of the filled cells have: numbers, dates or text."""
+        return column_type(self.counts)
+
+    def ranks(self) -> NDArray[np.float64]:
+        """Return each value's rank by the column's type, float64, shape (V,): empty cells first, others by spelling."""
+        parse = self.type.parse
+        keys = [
+            (0, sort_key(parsed), "") if (parsed := parse(value)) is not None else (-1 + 2 * bool(value), (), value)
+            for value in self.values
+        ]
+        places = {key: place for place, key in enumerate(sorted({*keys}))}
+        return np.array([places[key] for key in keys], np.float64)
+
+
+def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
+    """Return a column; if there is no such column, raise a ConfigError that lists the columns."""
+    if name not in columns:
+        close = get_close_matches(name, columns, 1, cutoff=0.5)
+        meant = _("Did you mean {close}? ").format(close=close[0]) if close else ""
+        raise ConfigError(
+            _("{option}: the texts have no column {name}. {meant}Their columns are: {columns}").format(
+                option=option, name=name, meant=meant, columns=", ".join(columns)
+            )
+        )
+    return columns[name]
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a user's column that no column of ours has: the name itself or, say, line_2."""
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(free for free in names if free not in taken)
+
+
+def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return columns with the file of each line in front as `source`; another column of that name is renamed."""
+    new_name = free_name("source", {"source", *columns})
+    return {"source": source, **{new_name if name == "source" else name: values for name, values in columns.items()}}
+
+
+def note_type(name: str, column: Column, reporter: Reporter) -> None:
+    """Say how a column is compared and sorted, if it holds dates or if some cells are of another type."""
+    kind = column.type
+    if kind.name == "text" or (kind.name == "numbers" and not kind.num_others):
+        return
+    message = _("{name}: compared as dates") if kind.name == "dates" else _("{name}: compared as numbers")
+    message = message.format(name=name)
+    if kind.num_others:
+        message = _("{message}; cells of another type: {count:,}, such as {example!r}").format(
+            message=message, count=kind.num_others, example=kind.example[:20]
+        )
+    reporter.note(message)
+
+
+class ColumnBuilder:
+    """Builds columns from lines that are added one by one; a line without a value gets an empty one."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[str, int]] = {}
+        self._codes: dict[str, array[int]] = {}
+        self._num_lines = 0
+
+    def add(self, columns: Mapping[str, str]) -> None:
+        """Add the columns of the next line."""
+        for name in columns.keys() - self._places.keys():
+            self._places[name], self._codes[name] = {"": 0}, array("i", bytes(4 * self._num_lines))
+        for name, codes in self._codes.items():
+            places = self._places[name]
+            codes.append(places.setdefault(columns.get(name, "")[:_LONGEST_VALUE], len(places)))
+        self._num_lines += 1
+
+    def columns(self) -> dict[str, Column]:
+        """Return the columns by name, sorted by name."""
         return {
-            self.words: (WORD, (counts["distinct_words"],)),
-            self.lines: (LINE, (counts["lines"],)),
-            self.tokens: (TOKEN, (counts["tokens"],)),
-            self.columns: (COLUMN, (counts["lines"], counts["columns"])),
-            self.occurrences: (OCCURRENCE, (num_occurrences,)),
-            self.postings: (POSTING, (num_occurrences,)),
-            **{self.vectors(layer): (VECTOR, (num_occurrences, dimension)) for layer in layers},
-            **{self.norms(layer): (NORM, (num_occurrences,)) for layer in layers},
+            name: Column(list(self._places[name]), np.array(self._codes[name], COLUMN)) for name in sorted(self._codes)
         }

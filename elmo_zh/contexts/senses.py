@@ -1,7 +1,19 @@
-"""The usages of a word: its occurrences in an index, clustered by their vectors."""
+"""Usages of a word: clusters of its occurrences' vectors in an index, and the words that tell them apart.
+
+The vectors are scaled to length 1 and reduced to their eight principal components, because distances in hundreds of
+dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
+(Rousseeuw 1987) is a candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of
+k-means on 20 samples from a normal distribution with the same variances. With more than 60 vectors, a random sample is
+tested.
+
+Unless the silhouette is more than two standard deviations above their mean, there is one cluster. If it is, and is also
+above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the candidate is taken.
+Otherwise there are two clusters, since blurred clouds nearly always have their largest silhouette at five or six
+(benchmarks/usages.py).
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +22,214 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_arguments, check_instance
 from elmo_zh.contexts import SenseOptions
-from elmo_zh.contexts.columns import Column, free_name
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.index_files import Column, free_name
+from elmo_zh.contexts.nearest import iter_cosines, unit_rows
 from elmo_zh.contexts.occurrences import NeighbourLine
-from elmo_zh.contexts.usages import Clusters, find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
+Floats = NDArray[np.float64]
+
+NUM_COMPONENTS = 8
+MOST_CLUSTERS = 6
+# A number of clusters is tried only if the clusters would have this many vectors on average.
+LEAST_PER_CLUSTER = 5
+# k-means sees a random sample of this many vectors; the others join the nearest centre.
+MOST_FITTED = 1000
+# The tests see at most this many: with very many vectors, the slightest bend of a cloud would pass for two usages.
+MOST_TESTED = 60
+# Standard deviations above the mean silhouette of drawn normal distributions.
+LEAST_SCORE = 2.0
+# Above this silhouette there may be more than two clusters.
+CLEAR_SILHOUETTE = 0.5
+_STARTS, _DRAWS = 10, 20
+# The context-free vectors of this many tokens on either side count, with weights that fall off at this rate.
+_WINDOW, _FADING = 8, 0.15
+_NUM_NEAREST = 200
 # Substitutes are found for this many occurrences nearest to a usage's centre, and this many for each of them.
 _NUM_OCCURRENCES, _NUM_EACH = 20, 20
 _COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
+
+
+def usage_layer(index: ContextIndex) -> int:
+    """Return the default layer for distinguishing usages: the lowest contextual layer."""
+    return next((layer for layer in index.layers if layer), index.layers[-1])
+
+
+def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
+    """Return vectors for clustering a word's n occurrences, float64, shape (n, 6P); the last third needs layer 0."""
+    own, tokens = unit_rows(index.vectors(layer)[numbers]), index.token_numbers()
+    around, near = np.zeros_like(own), np.zeros_like(own)
+    for row, number in enumerate(numbers.tolist()):
+        others = index.occurrences_beside(number)
+        if len(others):
+            around[row] = unit_rows(index.vectors(layer)[others]).mean(axis=0)
+        if len(others) and 0 in index.layers:
+            near[row] = near_vector(index.vectors(0)[others], tokens[others] - tokens[number])
+    return join_directions(own, around, near)
+
+
+def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
+    """Return the direction (D,) of nearby words' context-free vectors (n, D), weighted by distance; zero if none."""
+    distances = np.abs(distances)
+    weights = np.where(distances <= _WINDOW, 1 / (1 + _FADING * distances), 0.0)
+    [direction] = unit_rows(weights[None] @ unit_rows(vectors))
+    return np.asarray(direction)
+
+
+def join_directions(*parts: Floats) -> Floats:
+    """Return the directions of each occurrence's vector and its context vectors, each (n, D), concatenated.
+
+    Directions are taken from the mean over the occurrences, so that common components do not count; all have equal
+    weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
+    Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`).
+    """
+    return np.hstack([_directions(part) for part in parts])
+
+
+def _directions(rows: Floats) -> Floats:
+    """Return the direction of each row relative to their mean; rows of zeros stay zero and are not counted."""
+    is_given = rows.any(axis=1, keepdims=True)
+    mean = rows.sum(axis=0) / max(int(is_given.sum()), 1)
+    return unit_rows(np.where(is_given, rows - mean, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of vectors, largest first, with the reason for their number unless it was given."""
+
+    labels: NDArray[np.int64]  # the cluster of each vector, shape (n,)
+    places: Floats  # the principal components of each vector, in descending order of variance, shape (n, d)
+    centres: Floats  # the mean place of each cluster, shape (K, d)
+    choice: "ClusterChoice | None"
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """Why a number of clusters was chosen: its silhouette is the largest, or there are too few vectors for two."""
+
+    candidate: int = 1
+    silhouette: float = 0.0
+    score: float = 0.0  # standard deviations above the silhouette of normal distributions
+
+    @property
+    def number(self) -> int:
+        """The chosen number of clusters."""
+        if self.score <= LEAST_SCORE:
+            return 1
+        return self.candidate if self.silhouette > CLEAR_SILHOUETTE else 2
+
+
+def find_clusters(vectors: NDArray[np.floating[Any]], number: int | None = None, seed: int = 1) -> Clusters:
+    """Cluster at least two vectors, shape (n, D), deterministically; if `number` is None, choose it."""
+    from threadpoolctl import threadpool_limits
+
+    fitted = np.arange(len(vectors))
+    if len(vectors) > MOST_FITTED:
+        fitted = np.sort(np.random.default_rng(seed).choice(len(vectors), MOST_FITTED, replace=False))
+    # Sums of several threads differ in their last bits from run to run.
+    with threadpool_limits(1):
+        places = _principal_components(unit_rows(vectors), fitted)
+        choice = choose_number(places[fitted], seed) if number is None else None
+        _, centres = _means(places[fitted], choice.number if choice else number or 1, seed)
+        labels = np.square(places[:, None] - centres).sum(axis=2).argmin(axis=1)
+    order = np.argsort(-np.bincount(labels, minlength=len(centres)), kind="stable")
+    return Clusters(np.argsort(order)[labels], places, centres[order], choice)
+
+
+def choose_number(places: Floats, seed: int) -> ClusterChoice:
+    """Choose the number of clusters for points, shape (n, d)."""
+    from sklearn.metrics import silhouette_score
+
+    generator = np.random.default_rng(seed)
+    if len(places) > MOST_TESTED:
+        places = places[generator.choice(len(places), MOST_TESTED, replace=False)]
+    most = min(MOST_CLUSTERS, len(places) // LEAST_PER_CLUSTER, len(np.unique(places, axis=0)) - 1)
+    silhouettes = {
+        number: float(silhouette_score(places, _means(places, number, seed)[0])) for number in range(2, most + 1)
+    }
+    if not silhouettes:
+        return ClusterChoice()
+    best = max(silhouettes, key=lambda number: silhouettes[number])
+    spread = places.std(axis=0)
+    drawn = []
+    for _draw in range(_DRAWS):
+        cloud = generator.standard_normal(places.shape) * spread
+        drawn.append(silhouette_score(cloud, _means(cloud, best, seed, starts=1)[0]))
+    score = float((silhouettes[best] - np.mean(drawn)) / np.std(drawn))
+    return ClusterChoice(candidate=best, silhouette=silhouettes[best], score=score)
+
+
+def _principal_components(vectors: Floats, fitted: NDArray[np.int64]) -> Floats:
+    """Return the coordinates of all vectors on the principal axes of the fitted vectors, shape (n, d)."""
+    from sklearn.decomposition import PCA
+
+    most = min(NUM_COMPONENTS, len(fitted), vectors.shape[1])
+    with np.errstate(invalid="ignore"):  # PCA divides by the variance, which is zero if all vectors are equal
+        return np.asarray(PCA(most, svd_solver="full").fit(vectors[fitted]).transform(vectors))
+
+
+def _means(places: Floats, number: int, seed: int, starts: int = _STARTS) -> tuple[NDArray[np.int64], Floats]:
+    if number == 1:
+        return np.zeros(len(places), np.int64), places.mean(axis=0, keepdims=True)
+    from sklearn.cluster import KMeans
+
+    fit = KMeans(number, n_init=starts, random_state=seed % 2**32, algorithm="lloyd").fit(places)
+    return fit.labels_.astype(np.int64), fit.cluster_centers_
+
+
+def telling_words(
+    index: ContextIndex,
+    words: Sequence[tuple[str, NDArray[np.float64]]],
+    layer: int,
+    top: int,
+    advance: Callable[[int], None] = lambda _: None,
+) -> list[list[list[str]]]:
+    """Return the most characteristic words for each usage of the given words, reading the index once.
+
+    The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
+    nearer to it than to other usages. A candidate's score is its cosine plus the lead over its cosine with the next.
+    """
+    if not words:
+        return []
+    ends = np.cumsum([len(own) for _, own in words]).tolist()
+    occurrences = [index.occurrences(word) for word, _ in words]
+    found = [[np.empty((3, 0)) for _ in own] for _, own in words]
+    centres = np.concatenate([own for _, own in words])
+    for start, cosines in iter_cosines(index.vectors(layer), index.norms(layer), centres):
+        for own, usages, end in zip(occurrences, found, ends, strict=True):
+            is_other = np.full(len(cosines), True)
+            first, last = np.searchsorted(own, [start, start + len(cosines)])
+            is_other[own[first:last] - start] = False
+            mine = cosines[:, end - len(usages) : end]
+            usages[:] = [_with_block(usage, start, mine, number, is_other) for number, usage in enumerate(usages)]
+        advance(len(cosines))
+    return [[_ranked_words(index, usage)[:top] for usage in usages] for usages in found]
+
+
+def _with_block(
+    nearest: Floats, start: int, cosines: NDArray[np.float32], usage: int, is_other: NDArray[np.bool_]
+) -> Floats:
+    """Return the occurrences of other words nearest to a usage, nearest first, after one more block of the index.
+
+    Each column has the number, the cosine, and the lead over other usages, shape (3, n). Ties go to the first.
+    """
+    mine, others = cosines[:, usage], np.delete(cosines, usage, axis=1)
+    leads = mine - others.max(axis=1) if others.shape[1] else np.zeros_like(mine)
+    least = nearest[1, -1] if nearest.shape[1] == _NUM_NEAREST else -np.inf
+    rows = np.flatnonzero((leads >= 0) & (mine > least) & is_other)
+    both = np.hstack([nearest, [rows + start, mine[rows], leads[rows]]])
+    return both[:, np.argsort(-both[1], kind="stable")[:_NUM_NEAREST]]
+
+
+def _ranked_words(index: ContextIndex, nearest: Floats) -> list[str]:
+    numbers, cosines, leads = nearest
+    ranked = numbers[np.lexsort((numbers, -(cosines + leads).round(6)))].astype(np.int64)
+    return list(dict.fromkeys(index.occurrence(number).word for number in ranked.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +297,7 @@ def find_senses(
         index: The index.
         word: A word in the index.
         layer: The layer to compare. Default: the lowest contextual layer in the index.
-        num_usages: The number of usages. Default: chosen by `elmo_zh.contexts.usages`, possibly one.
+        num_usages: The number of usages. Default: chosen from the data, possibly one.
         seed: Seed of k-means.
         top: Maximum number of characteristic words for each usage.
 
@@ -103,72 +309,46 @@ def find_senses(
     """
     check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex, as returned by ContextIndex.load")
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
-    chosen = usage_layer(index) if layer is None else layer
-    index.vectors(chosen)  # raises if the index does not have the layer
+    layer = usage_layer(index) if layer is None else layer
+    index.vectors(layer)  # raises if the index does not have the layer
     numbers = index.occurrences(word)
-    found = [index.occurrence(number) for number in numbers.tolist()]
-    lines, originals = _read_lines(index, found)
+    occurrences = [index.occurrence(number) for number in numbers.tolist()]
+    lines, originals = _read_lines(index, occurrences)
     is_repeated = originals != np.arange(len(numbers))
     distinct = np.flatnonzero(~is_repeated)
-    _check_count(index, word, len(distinct), num_usages)
-    units = unit_rows(index.vectors(chosen)[numbers])
-    _check_differences(index, units[distinct], chosen, num_usages)
-    clusters = find_clusters(usage_vectors(index, chosen, numbers[distinct]), num_usages, seed)
+    units = unit_rows(index.vectors(layer)[numbers])
+    # Every occurrence has the same vector in the token layer.
+    num_different = len(distinct) if num_usages is None else len(np.unique(units[distinct], axis=0))
+    if len(distinct) < 2 or num_different < (num_usages or 2):
+        raise ElmoZhError(
+            _(
+                "{word} has {count} different occurrences in layer {layer} of {path}, too few for {num_usages} usages"
+                " (repeated lines count once). Lower --usages, choose another --layer, or index more text."
+            ).format(word=word, count=num_different, layer=layer, path=index.path, num_usages=max(2, num_usages or 0))
+        )
+    clusters = find_clusters(usage_vectors(index, layer, numbers[distinct]), num_usages, seed)
     labels = np.empty(len(numbers), np.int64)
     labels[distinct] = clusters.labels
     labels = labels[originals]
-    own = [distinct[clusters.labels == label] for label in range(len(clusters.centres))]
-    centres = np.stack([units[each].mean(axis=0) for each in own])
+    rows_of_usages = [distinct[clusters.labels == label] for label in range(len(clusters.centres))]
+    centres = np.stack([units[rows].mean(axis=0) for rows in rows_of_usages])
     cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
-    [words] = telling_words(index, [(word, centres)], chosen, top)
+    [words] = telling_words(index, [(word, centres)], layer, top)
     usages = []
-    for label, rows in enumerate(own):
+    for label, rows in enumerate(rows_of_usages):
         ranked = rows[np.lexsort((rows, -cosines[rows]))]
-        nearest = tuple(NeighbourLine(Neighbour(found[row], float(cosines[row])), lines[row]) for row in ranked)
+        nearest = tuple(NeighbourLine(Neighbour(occurrences[row], float(cosines[row])), lines[row]) for row in ranked)
         usages.append(Usage(label, len(rows) / len(distinct), centres[label], nearest, tuple(words[label])))
-    return Senses(word, chosen, tuple(usages), numbers, labels, cosines, is_repeated, clusters)
+    return Senses(word, layer, tuple(usages), numbers, labels, cosines, is_repeated, clusters)
 
 
-def _read_lines(index: ContextIndex, found: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
+def _read_lines(index: ContextIndex, occurrences: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
     """Return the line of each occurrence, and the row of the first occurrence at the same position of an equal line."""
-    lines = [index.line(occurrence.line) for occurrence in found]
+    lines = [index.line(occurrence.line) for occurrence in occurrences]
     first: dict[tuple[str, int], int] = {}
-    places = zip(lines, found, strict=True)
-    originals = [first.setdefault((line.text, each.start), row) for row, (line, each) in enumerate(places)]
+    places = ((line.text, occurrence.start) for line, occurrence in zip(lines, occurrences, strict=True))
+    originals = [first.setdefault(place, row) for row, place in enumerate(places)]
     return lines, np.array(originals, np.int64)
-
-
-def _check_count(index: ContextIndex, word: str, num_distinct: int, num_usages: int | None) -> None:
-    if num_distinct < 2:
-        raise ElmoZhError(
-            _(
-                "{word} has only one occurrence in {path} (repeated lines count once), but at least two"
-                " are needed to find usages. Give another word, or index more text."
-            ).format(word=word, path=index.path)
-        )
-    if num_usages is not None and num_distinct < num_usages:
-        raise ElmoZhError(
-            _(
-                "{word} has {num_distinct} occurrences in {path} (repeated lines count once), too few"
-                " for {num_usages} usages. Ask for fewer with --usages, or index more text."
-            ).format(word=word, num_distinct=num_distinct, path=index.path, num_usages=num_usages)
-        )
-
-
-def _check_differences(index: ContextIndex, units: NDArray[np.float64], layer: int, num_usages: int | None) -> None:
-    """Raise ElmoZhError if there are fewer distinct vectors than requested usages, as in the token layer."""
-    if num_usages is None:
-        return
-    different = np.unique(units, axis=0)
-    if len(different) < num_usages:
-        others = ", ".join(str(each) for each in index.layers if each not in (0, layer)) or "none"
-        raise ElmoZhError(
-            _(
-                "In layer {layer}, the number of distinct vectors ({different}) is too low for"
-                " {num_usages} usages. Lower --usages, or choose another layer with --layer. Other layers"
-                " above 0 in the index: {others}"
-            ).format(layer=layer, different=len(different), num_usages=num_usages, others=others)
-        )
 
 
 def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob, IndexSettings
 from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.index_files import IndexLayout
+from elmo_zh.contexts.index_files import INFO
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -158,7 +158,7 @@ def _require_own(path: Path, subject: Subject) -> None:
     if kind_of(path) != "index":
         return
     try:
-        is_own = read_json(IndexLayout(path).info)["settings"].get("made_by") == _MAKER
+        is_own = read_json(path / INFO)["settings"].get("made_by") == _MAKER
     except (ValueError, KeyError, TypeError, AttributeError):
         is_own = False
     if not is_own:

@@ -17,7 +17,7 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.line_scorer import LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usages import usage_layer
+from elmo_zh.contexts.senses import usage_layer
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.explore.colourings import PointLabels, colour_points
 from elmo_zh.explore.points import (

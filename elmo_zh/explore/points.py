@@ -12,7 +12,7 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.build_index import sample_places
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.usages import find_clusters, telling_words, usage_layer, usage_vectors
+from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter

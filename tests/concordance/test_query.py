@@ -9,8 +9,8 @@ import pytest
 
 from elmo_zh.concordance.query import Query, find_matches, may_match, parse_keys, wanted_lines
 from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.columns import ColumnBuilder
 from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.contexts.index_files import ColumnBuilder
 from elmo_zh.errors import ConfigError
 
 

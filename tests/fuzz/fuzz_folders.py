@@ -16,7 +16,7 @@ from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
-from elmo_zh.contexts.usages import usage_vectors
+from elmo_zh.contexts.senses import usage_vectors
 from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.files import file_digest
