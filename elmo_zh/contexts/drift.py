@@ -280,13 +280,13 @@ def measure_drift(
                 compared.append(replace(comparing.compare(word, uses), fragment=whole))
             progress.update(1)
     if not compared:
-        raise ElmoZhError(
-            _(
-                "No word that is not a fragment of a longer one occurs in at least {min_count} different sentences,"
-                " from at least two documents, in every one of the periods {names}. Lower --min-count, add"
-                " --with-fragments, compare fewer periods, or index more text."
-            ).format(min_count=min_count, names=", ".join(period.name for period in comparing.periods))
-        )
+        message = _(
+            "No word occurs in at least {min_count} different sentences, from at least two"
+            " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
+            " periods, or index more text."
+        ).format(min_count=min_count, names=", ".join(period.name for period in comparing.periods))
+        advice = _(" Only fragments of longer words are left, which --with-fragments compares.") if fragments else ""
+        raise ElmoZhError(message + advice)
     return Drift(
         words=_ranked(compared), layer=layer, by=by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,

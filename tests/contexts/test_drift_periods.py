@@ -109,9 +109,9 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year?"),
-        (("--periods", "kind"), f"The column kind of {years.path} has 1 value"),
-        ((), f"{years.path} is a single period"),
+        (("--periods", "kind"), "At least two periods are needed"),
+        ((), f"Columns of {years.path}: source, kind, year"),
         ((years.path, "--periods", "year"), "--periods divides a single index"),
-        (("--periods", "year", "--words", words), "such as 米饭 in 米饭 都"),
+        (("--periods", "year", "--words", words), "--with-fragments"),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]
