@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import load_embedder_of, own_index_path
-from elmo_zh.cli.options import Common, common_options, input_options, shared_options, takes, with_options
+from elmo_zh.cli.options import Common, common_options, input_options, reads, shared_options, takes, with_options
 from elmo_zh.concordance import ConcordanceOptions, TextChoice
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import program, typed_word
@@ -128,7 +128,7 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
         shared_options("segmented", "user_dictionary"),
         common_options,
     )
-    return with_options(function, options)
+    return with_options(reads("text")(function), options)
 
 
 @click.command()

@@ -334,7 +334,9 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
     """Warn of each setting that was given by --set or an option, and that the command does not read."""
     read = {*also_read, *(name.replace("__", ".") for name in context.params if "__" in name)}
     read |= {setting for parameter, names in _READ_WITH.items() if parameter in context.params for setting in names}
-    read -= {*_OF_RAW_TEXT} if common.segmented else set()
+    # Segmented text is not prepared; an index, which is read without files, was prepared when it was made.
+    if common.segmented or not context.params.get("files", True):
+        read -= {"text", *_OF_RAW_TEXT}
     for name in sorted(common.named):
         if name not in read and name.partition(".")[0] not in read:
             command = context.command_path.removeprefix(context.find_root().command_path).strip()

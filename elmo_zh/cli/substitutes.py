@@ -8,6 +8,7 @@ import click
 
 from elmo_zh.cli.model_options import load_model, model_path, warn_of_unknown
 from elmo_zh.cli.options import Common, common_options_of_readers, input_options, shared_options, takes
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts import SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import program, typed_word
@@ -108,8 +109,11 @@ def _occurrences_in_file(
     common: Common, embedder: "ElmoEmbedder", options: SubstituteOptions
 ) -> "Iterator[TokenInSentence]":
     from elmo_zh.contexts.occurrences import find_occurrences
+    from elmo_zh.text.normalise import build_normaliser
 
     word, is_empty, hints = options.word or "", True, Hints(common.console)
+    normalise = str if common.segmented else build_normaliser(embedder.bundle.text or TextConfig())
+    normalised = normalise(word)
     with common.opened_texts([options.file or ""]) as texts:
         for text in texts:
             for number, line in enumerate(text.lines_if_text(common.console)):
@@ -118,7 +122,7 @@ def _occurrences_in_file(
                     hints.give("cut lines", describe_cuts(text.name, len(parts) - 1))
                 place = text.place(number)
                 for start, part, _is_rest in parts:
-                    if word in part:
+                    if word in part or normalised in normalise(part):
                         found = find_occurrences(
                             embedder, part, word, segmented=common.segmented, place=place, text_start=start
                         )

@@ -66,12 +66,17 @@ def find_occurrences(
 ) -> list[TokenInSentence]:
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
-    Where raw text has no such token, it is cut before and after the word, and each side is segmented by itself.
+    Where raw text has no such token, it is cut before and after the word, and each side is segmented by itself. Where
+    it has no such characters either, tokens that are alike once normalised are its occurrences.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
+    spans = list(_spans(text, word))
+    if word and not spans:
+        normalised = "".join(embedder.prepare(word, segmented=segmented).tokens)
+        spans = [span for span, place in places.items() if prepared.tokens[place] == normalised]
     found = []
-    for start, end in _spans(text, word):
+    for start, end in spans:
         if (start, end) in places:
             chosen, position, segmented_as = prepared.tokens, places[start, end], None
         elif segmented:

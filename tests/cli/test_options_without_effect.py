@@ -27,6 +27,8 @@ def text(tmp_path: Path) -> Path:
         ("embed a.txt --segmented --user-dictionary a.txt", "text.user_dictionary has no effect on embed --segmented."),
         ("embed a.txt --set text.segmenter=character", "text.segmenter has no effect on embed."),
         ("evaluate a.txt --set text.bad_bytes=replace", "text.bad_bytes has no effect on evaluate."),
+        ("frequencies --index x --set text.jieba_hmm=false", "text.jieba_hmm has no effect on frequencies."),
+        ("words a.txt --segmented --set text.script=none", "text.script has no effect on words --segmented."),
         ("task fit tag a.txt --output o --set text.segmenter=jieba", "text.segmenter has no effect on task fit."),
         ("segment a.txt --run x --set embed.layers=top", "embed.layers has no effect"),
         ("segment a.txt --run x --set word2vec.epochs=3 --set word2vec.enabled=false", "word2vec.epochs has no effect"),
@@ -42,7 +44,7 @@ def text(tmp_path: Path) -> Path:
 )
 def test_a_setting_that_nothing_reads_is_named(typed: str, told: str) -> None:
     Path("a.txt").write_text("今天 天气 很好\n", encoding="utf-8")
-    model = [] if typed.startswith("segment") else ["--model", "missing"]
+    model = ["--model", "missing"] if typed.startswith(("embed", "evaluate", "task")) else []
     assert told in elmo_zh(*typed.split(), *model).stderr
 
 
@@ -61,6 +63,10 @@ def test_two_sources_of_words_are_refused(typed: str, told: str) -> None:
 def test_settings_with_an_effect_are_not_named(text: Path) -> None:
     settings = ("--set", "text.encoding=utf-8", "--set", "embed.dtype=float16")
     assert "no effect" not in elmo_zh("embed", text, "--model", "missing", *settings).stderr
+    # Without a model, texts are normalised and segmented as the settings say.
+    for command in ("frequencies", "concordance 天气", "collocates 天气", "words"):
+        settings = ("--set", "text.jieba_hmm=false", "--set", "text.fold_fullwidth=false")
+        assert "no effect" not in elmo_zh(*command.split(), text, *settings).stderr
     settings = ("--set", "train.epochs=3", "--set", "word2vec.window=3", "--config", "small")
     assert "no effect" not in elmo_zh("segment", text, "--run", "x", *settings).stderr
 

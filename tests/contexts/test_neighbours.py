@@ -111,6 +111,10 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
     assert (cut.tokens, cut.position) == (["我", "们今", "天吃", "10", "个", "苹果"], 1)
     assert cut.describe_cut().endswith("so the sentence was segmented again as 我 们今 天吃 10 个 苹果.")
     assert found(embedder, "１０", "我们今天吃１０个苹果").word == "10"
+    # A word is normalised as the text is, so that its other width is found too.
+    for word, sentence in (("10", "我们今天吃１０个苹果"), ("１０", "我们今天吃10个苹果")):
+        occurrence = found(embedder, word, sentence)
+        assert (occurrence.word, occurrence.start, occurrence.end) == ("10", 5, 7)
     # Where the segmenter makes it a token it is taken, though it stands inside another word before.
     assert found(embedder, "天", "我们今天 天").tokens == ["我们", "今天", "天"]
     # Normalisation leaves nothing of the last two.

@@ -153,6 +153,13 @@ def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
     assert [each["word"] for each in by_pattern["occurrences"][0]["substitutes"]] == expected.words
 
 
+def test_a_word_of_the_other_width_is_found_in_a_file(bundle: Path) -> None:
+    Path("a.txt").write_text("我们吃７个苹果\n我们吃苹果\n我们吃7个苹果\n", encoding="utf-8")
+    for word in ("7", "７"):
+        found = elmo_zh("substitutes", "--file", "a.txt", "--word", word, "--model", bundle, "--json").result()
+        assert [(each["line"], each["start"]) for each in found["occurrences"]] == [(0, 3), (2, 3)]
+
+
 def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     options = ("--model", bundle, "--ranking", "slot", "--top", "1")
     table = succeed("substitutes", "我们吃苹果。", "--word", "苹果", *options).stdout.splitlines()

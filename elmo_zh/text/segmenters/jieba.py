@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from elmo_zh.config import TextConfig
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.segmenters.long_runs import limit_runs
-from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
+from elmo_zh.text.segmenters.user_dictionary import keep_latin_words, load_user_dictionary
 
 TAKES_USER_DICTIONARY = True
 # First letters of jieba's tags for conjunctions, adverbs, numbers, prepositions, classifiers, pronouns and the like.
@@ -27,12 +27,13 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
     if user_dictionary is not None:
         tokenizer = _new_tokenizer(dict(tokenizer.FREQ), tokenizer.total)
         load_user_dictionary(user_dictionary, config, _word_adder(tokenizer, removed))
-    cut = partial(tokenizer.lcut, HMM=config.jieba_hmm)
+    cut: Callable[[str], list[str]] = partial(tokenizer.lcut, HMM=config.jieba_hmm)
 
     def cut_and_split(sentence: str) -> list[str]:
         return [part for word in cut(sentence) for part in (word if word in removed else (word,))]
 
-    return limit_runs(cut_and_split if removed else cut)
+    cut_all = cut_and_split if removed else cut
+    return limit_runs(cut_all if user_dictionary is None else keep_latin_words(cut_all))
 
 
 def _tokenizer_of_jieba() -> Any:

@@ -18,7 +18,7 @@ from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
 from elmo_zh.text.segmenters.long_runs import limit_runs
-from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
+from elmo_zh.text.segmenters.user_dictionary import keep_latin_words, load_user_dictionary
 
 if TYPE_CHECKING:
     from rjieba import Jieba
@@ -50,7 +50,7 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
         tokens = [token for part in _RARE_HAN_CHARACTER.split(sentence) for token in rjieba.cut(part, use_hmm)]
         return list(_iter_split_at_signs(tokens, rjieba)) if use_hmm else tokens
 
-    return limit_runs(segment)
+    return limit_runs(segment if user_dictionary is None else keep_latin_words(segment))
 
 
 def _iter_split_at_signs(tokens: list[str], rjieba: Jieba) -> Iterator[str]:

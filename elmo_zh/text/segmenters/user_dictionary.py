@@ -11,6 +11,7 @@ from elmo_zh.language import _
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser
 
+_LATIN = re.compile("[a-zA-Z0-9]+")
 AddWord = Callable[[str, int | None, str | None], object]
 
 _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
@@ -38,6 +39,22 @@ def load_user_dictionary(path: Path, config: TextConfig, add_word: AddWord) -> N
             add_word(entry.word, entry.frequency, entry.tag)
     except ValueError as error:
         raise _unreadable(path, error) from None
+
+
+def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """Return a segmenter that joins Latin words again which an entry inside them has divided (ens in license)."""
+
+    def segment_joined(sentence: str) -> list[str]:
+        joined = [""]
+        for token in segment(sentence):
+            border = joined[-1][-1:] + token[:1]
+            if len(border) == 2 and border.isascii() and border.isalpha() and _LATIN.fullmatch(joined[-1] + token):
+                joined[-1] += token
+            else:
+                joined.append(token)
+        return joined[1:]
+
+    return segment_joined
 
 
 def read_user_dictionary(path: Path, entries: Entries) -> list[DictionaryEntry]:

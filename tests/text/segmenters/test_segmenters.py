@@ -124,6 +124,16 @@ def test_user_dictionary_holds_for_its_own_segmenter_only(segmenter: str, tmp_pa
     assert "量子鸽子" not in jieba.dt.FREQ
 
 
+@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
+def test_a_latin_word_of_a_user_dictionary_divides_no_longer_latin_word(segmenter: str, tmp_path: Path) -> None:
+    path = tmp_path / "词典.txt"
+    path.write_text("AI 500\nkg 500\nAI芯片\n", encoding="utf-8")
+    segment = segment_with(segmenter, path)
+    assert segment("用EMAIL问OpenAI，AI AI") == ["用", "EMAIL", "问", "OpenAI", "，", "AI", "AI"]
+    # A unit after a number is no part of a longer Latin word.
+    assert segment("三块AI芯片重5kg") == ["三块", "AI芯片", "重", "5", "kg"]
+
+
 def test_a_word_of_count_0_is_removed_for_its_own_segmenter_only(tmp_path: Path) -> None:
     path = tmp_path / "词典.txt"
     path.write_text("杭研 0\nC++ 0\n", encoding="utf-8")
