@@ -19,7 +19,7 @@ from pathlib import Path
 from rjieba import Jieba
 
 from elmo_zh.config import Config, load_config
-from elmo_zh.corpus.names import suffix_of
+from elmo_zh.corpus.content import suffix_of
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.preparation import TextPreparation

@@ -14,7 +14,7 @@ from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus import names
+from elmo_zh.corpus import content
 from elmo_zh.errors import ConfigError
 from elmo_zh.text.segmenters.registry import build_segmenter
 
@@ -78,9 +78,9 @@ def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(folder)
     # An earlier test's package, from another folder.
     monkeypatch.delitem(sys.modules, "toy_plug_ins", raising=False)
-    names._format_of_suffix.cache_clear()
+    content._format_of_suffix.cache_clear()
     yield folder
-    names._format_of_suffix.cache_clear()
+    content._format_of_suffix.cache_clear()
 
 
 PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def test_other_packages_add_names(plug_ins: Path) -> None:
     assert list(CORPUS_FORMATS)[-1] == "records"
     assert SEGMENTERS.package_of("pairs") == ("toy-plug-ins", "3.5")
     assert SEGMENTERS.package_of("jieba") is SEGMENTERS.package_of("pkuseg") is None
-    assert names.format_of_name("a.records.gz") == "records"
+    assert content.format_of_name("a.records.gz") == "records"
     with pytest.raises(ConfigError, match="The segmenter broken of the package toy-plug-ins cannot be loaded"):
         SEGMENTERS.load("broken")
     with pytest.raises(ConfigError, match=r"'pkuseg' is not one of the segmenters: jieba, .* install that package"):

@@ -12,7 +12,7 @@ from messages import message_of
 
 from elmo_zh import invocation
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import LineCleaner
+from elmo_zh.corpus.cleaning import LineCleaner
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import install_line
 from elmo_zh.text.normalise import build_normaliser

@@ -32,8 +32,8 @@ from elmo_zh.contexts.index_files import (
     with_source,
 )
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
+from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.input_texts import Members, member_name
-from elmo_zh.corpus.names import shown
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.invocation import program
 from elmo_zh.language import _

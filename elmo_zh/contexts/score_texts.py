@@ -15,8 +15,8 @@ from msgspec import convert
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
+from elmo_zh.corpus.content import is_archive_name
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.names import is_archive_name
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.row_texts import parse_fields
 from elmo_zh.corpus.sources import Stamp

@@ -1,11 +1,16 @@
-"""The bytes of one file, from disk or from an archive, and the reasons why it cannot be read as a corpus."""
+"""The bytes of one file: what its name and its first bytes tell of it, and why it cannot be read as a corpus."""
 
 import importlib
+import mimetypes
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
+from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import N_, _
@@ -79,3 +84,108 @@ def import_extra(module: str, what: str, extra: str = "corpus") -> Any:
                 what=what, module=error.name or module, command=install_line(extra)
             )
         ) from None
+
+
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
+EXCEL_SUFFIX, PARQUET_SUFFIX = ".xlsx", ".parquet"
+
+# Multistream dumps come with a file of offsets.
+_DUMP_INDEX = re.compile(r"-multistream-index\d*\.txt$")
+
+
+def columns_of_name(pattern: str, name: str) -> dict[str, str]:
+    """Return the values in a file name that fits a pattern such as {year}_{author}.txt; otherwise raise CorpusError.
+
+    >>> columns_of_name("{year}_{author}.txt", "texts/1921_鲁迅.txt")
+    {'year': '1921', 'author': '鲁迅'}
+    """
+    parts = re.split(r"{(\w+)}", pattern)
+    if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
+        raise CorpusError(
+            _(
+                "--from-name {pattern!r} is not a valid pattern. Write each column name once, in braces, as in"
+                " '{{year}}_{{author}}.txt'. Names consist of letters, digits and _, and do not start with a digit."
+            ).format(pattern=pattern)
+        )
+    expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
+    found = re.fullmatch(expression, PurePosixPath(name).name)
+    if found is None:
+        raise CorpusError(
+            _(
+                "The file name {name} does not match --from-name {pattern!r}. Change the pattern, or leave out the"
+                " file."
+            ).format(name=name, pattern=pattern)
+        )
+    return found.groupdict()
+
+
+@cache
+def _format_of_suffix() -> dict[str, str]:
+    """Return the format name for each suffix; built-in formats take precedence over plug-ins."""
+    found: dict[str, str] = {}
+    for name in CORPUS_FORMATS.names():
+        for suffix in CORPUS_FORMATS.load(name).suffixes:
+            found.setdefault(suffix, name)
+    return found
+
+
+def format_of_name(name: str) -> str | None:
+    """Return the corpus format indicated by a file's suffix, ignoring compression, or None."""
+    return _format_of_suffix().get(suffix_of(name))
+
+
+@cache
+def kinds_shown() -> str:
+    """Return the suffixes of files that are read from folders, one for each format, for use in messages."""
+    by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
+    suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
+    packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
+    return _("{suffixes}, optionally packed as {packed}").format(
+        suffixes=", ".join([*suffixes, EXCEL_SUFFIX, PARQUET_SUFFIX]), packed=", ".join(packed)
+    )
+
+
+def without_compression(name: str) -> str:
+    """Return a file's name in lower case, without its folder and its compression suffix."""
+    name = PurePosixPath(name).name.lower()
+    for suffix in COMPRESSED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file's name, ignoring compression: ".csv" for "a.csv.gz"; empty if there is no suffix."""
+    return PurePosixPath(without_compression(name)).suffix
+
+
+def is_corpus_name(name: str) -> bool:
+    """Return whether a file found in a folder should be read, that is, whether its suffix is known or it has none."""
+    suffix = suffix_of(name)
+    if _DUMP_INDEX.search(without_compression(name)):
+        return False
+    return not suffix or suffix in _format_of_suffix() or suffix in (*ARCHIVE_SUFFIXES, EXCEL_SUFFIX, PARQUET_SUFFIX)
+
+
+def is_archive_name(name: str) -> bool:
+    """Return whether a file's name marks it as an archive."""
+    return suffix_of(name) in ARCHIVE_SUFFIXES
+
+
+def is_other_name(name: str) -> bool:
+    """Return whether a name shows that a file is not a corpus but, for example, an image, a program or a document."""
+    if is_corpus_name(name):
+        return False
+    # Python's own table, not the machine's, so that the result is the same everywhere.
+    kind, _ = mimetypes.MimeTypes().guess_type(without_compression(name))
+    return kind is not None or bool(_DUMP_INDEX.search(without_compression(name)))
+
+
+def shown(name: str) -> str:
+    """Return a name on one line, with control characters and undecodable bytes escaped."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
+
+
+def is_hidden(path: PurePosixPath) -> bool:
+    """Return whether a component of a path starts with a dot or is the __MACOSX folder of macOS archives."""
+    return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

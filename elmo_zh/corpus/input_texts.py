@@ -11,15 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.layouts import layout_messages
-from elmo_zh.corpus.names import EXCEL_SUFFIX, columns_of_name, is_archive_name, suffix_of
+from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, is_archive_name, suffix_of
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
+from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import note_input

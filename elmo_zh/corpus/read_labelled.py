@@ -13,9 +13,9 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
-from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.decoding import DecodedText, refuse_surrogates
-from elmo_zh.corpus.names import EXCEL_SUFFIX, suffix_of
+from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, suffix_of
+from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.encodings import DecodedText, refuse_surrogates
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.columns import (
     Columns,
@@ -50,7 +50,6 @@ from elmo_zh.corpus.readers.rows import (
 )
 from elmo_zh.corpus.readers.tagged import needs_space, read_tagged
 from elmo_zh.corpus.sources import Source, find_sources
-from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from elmo_zh.corpus.content import import_extra
-from elmo_zh.corpus.names import is_corpus_name, kinds_shown, shown
-from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES, compression_of, unpacked
-from elmo_zh.corpus.tally import PassedOver
+from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, import_extra, is_corpus_name, kinds_shown, shown
+from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_zh.bundle.find_bundle import explain_no_bundle, next_step_of_run
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.options_json import load_options
-from elmo_zh.corpus.cleaning.line_counts import visible
+from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import OutputError, RunError
 from elmo_zh.invocation import command, train_command
 from elmo_zh.language import N_, _

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from elmo_zh.config import Config, TextConfig, VocabConfig
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits

@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.names import ARCHIVE_SUFFIXES
-from elmo_zh.corpus.packing import COMPRESSED_SUFFIXES
-from elmo_zh.corpus.ranges import ByteRange, read_range, split_source
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.content import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, UnsuitableError
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.read_source import ByteRange, read_range, read_source, split_source
 from elmo_zh.corpus.sources import Source, Stamp
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.job import Files, Json, Step, Work
 from elmo_zh.segmenting.text_shards import KeyRule, TextShardWriter

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import GARBLED
-from elmo_zh.corpus.cleaning.line_counts import FoundLines, visible
-from elmo_zh.corpus.decoding import UNDECODABLE
-from elmo_zh.corpus.layouts import layout_messages
+from elmo_zh.corpus.cleaning import GARBLED
+from elmo_zh.corpus.counts import FoundLines, visible
+from elmo_zh.corpus.encodings import UNDECODABLE
+from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.language import N_, _

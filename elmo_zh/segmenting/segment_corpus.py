@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig, result_settings
-from elmo_zh.corpus.cleaning.clean import EMPTY, LineCleaner
-from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.corpus.cleaning import EMPTY, LineCleaner
+from elmo_zh.corpus.counts import LineCounts, PassedOver, Tally
 from elmo_zh.corpus.readers.formats import has_fields
 from elmo_zh.corpus.sources import Sources
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _

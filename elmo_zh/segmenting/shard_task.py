@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import CLEANING_STEPS, EMPTY, LineCleaner
-from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
+from elmo_zh.corpus.counts import LineCounts
 from elmo_zh.language import N_
 from elmo_zh.run.job import Files, Json
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines

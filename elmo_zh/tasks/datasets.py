@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
 from elmo_zh.config.task_settings import DataFiles, Reading
-from elmo_zh.corpus.names import is_hidden, is_other_name, without_compression
+from elmo_zh.corpus.content import is_hidden, is_other_name, without_compression
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
 from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, UnlabelledError, describe_tags

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
-from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import PassedOver
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms

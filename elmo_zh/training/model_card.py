@@ -6,7 +6,7 @@ from typing import Any
 
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource
 from elmo_zh.config import Config, preparation_settings, result_settings
-from elmo_zh.corpus.cleaning.line_counts import visible
+from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir

@@ -17,8 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.corpus.archives import ZIP_STARTS, is_tar
-from elmo_zh.corpus.packing import compression_of, unpacked
+from elmo_zh.corpus.packing import ZIP_STARTS, compression_of, is_tar, unpacked
 from elmo_zh.errors import RunError
 from elmo_zh.language import N_, _
 from elmo_zh.text.entries import Entries

@@ -13,7 +13,7 @@ from messages import message_of
 from packed import tar_of, zip_of
 
 from elmo_zh.corpus import packing
-from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 MEMBERS = {

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus import lines as module
-from elmo_zh.corpus.decoding import UNDECODABLE, DecodedText, readable_lines
-from elmo_zh.corpus.encodings import CHUNK_BYTES, Encoding
-from elmo_zh.corpus.lines import lines_of, lines_of_chunks, whole_lines, with_line_feeds
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus import text_files as module
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.encodings import CHUNK_BYTES, UNDECODABLE, DecodedText, Encoding, readable_lines
+from elmo_zh.corpus.text_files import lines_of, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.sentences import split_sentences
 

@@ -62,7 +62,7 @@ def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.Monkey
     members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
     damaged = zip_of(tmp_path / "b.xlsx", members)
     assert "b.xlsx is damaged or truncated" in message_of(CorpusError, lambda: read(damaged))
-    monkeypatch.setattr("elmo_zh.corpus.archives._MOST_EXCEL_BYTES", 2**10)
+    monkeypatch.setattr("elmo_zh.corpus.packing._MOST_EXCEL_BYTES", 2**10)
     assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(path))
 
 

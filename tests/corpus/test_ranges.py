@@ -12,10 +12,9 @@ from messages import message_of
 from packed import DUMP_END, DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.ranges import read_range, split_source
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.read_source import read_range, read_source, split_source
 from elmo_zh.corpus.sources import Source
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 CONFIG = TextConfig()

@@ -16,9 +16,9 @@ from corpus.readers.reading import read
 from messages import message_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources, gathered_sources
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 

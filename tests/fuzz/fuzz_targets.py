@@ -28,11 +28,11 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
 from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.explore.colourings import PointLabels
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary

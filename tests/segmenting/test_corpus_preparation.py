@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import LineCleaner
-from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.corpus.cleaning import LineCleaner
+from elmo_zh.corpus.counts import LineCounts
 from elmo_zh.segmenting.shard_task import STEPS, CorpusPreparation
 from elmo_zh.text.sentences import split_between_tokens, split_sentences
 

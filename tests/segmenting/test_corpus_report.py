@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.line_counts import LineCounts, visible
+from elmo_zh.corpus.counts import LineCounts, PassedOver, Tally, visible
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.run.tables import code_span
 from elmo_zh.segmenting.report import corpus_report

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import SCHEMES
-from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.rows import iter_rows
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _

@@ -6,9 +6,9 @@ from typing import NamedTuple, cast
 
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.names import format_of_name
-from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.corpus.content import format_of_name
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.encodings import DecodedText
 
 Documents = Iterator[Iterator[str]]
 Reader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Documents]

@@ -1,27 +1,141 @@
-"""Read plain text, and the text that wikiextractor writes without --json: <doc ...> lines, the text, </doc>."""
+"""Read plain text, and text that other programs have divided: vertical files, words with tags, subtitles.
+
+Plain text in another layout, which would silently become wrong words, is named with the option that helps. Vertical
+files have one token per line; they come from CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In
+tagged text, as in the People's Daily corpus, each word has a tag: 我们/r 充满/v. Their words are separated by spaces,
+which no segmenter removes: it can only divide them further. What wikiextractor writes without --json is <doc ...>
+lines, the text, </doc>.
+"""
 
 import html
 import re
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.markup import without_variants
-from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.layouts import find_layout
-from elmo_zh.corpus.lines import joined_lines, usual_width
+from elmo_zh.corpus.cleaning import without_variants
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
-from elmo_zh.corpus.tally import PassedOver, Tally
-from elmo_zh.language import N_
+from elmo_zh.corpus.readers.rows import starts_as_objects
+from elmo_zh.corpus.text_files import joined_lines, usual_width
+from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import first_ten
+from elmo_zh.text.han import HAN
+
+# The names are keys of records.
+LAYOUTS = {
+    "hard line breaks": N_(
+        "{names}: most lines end inside a sentence, so that its words are cut. To join such lines, add:"
+        " --set text.join_lines=true"
+    ),
+    "time codes": N_("{names}: lines begin with time codes, which are read as words. Remove them."),
+    "markup": N_("{names}: the text has markup that is read as words. Convert it to plain text or HTML."),
+    "columns": N_(
+        "{names}: the lines have columns, all of which are read. To choose one, add: --input-format {example} --field 2"
+    ),
+    "format": N_("{names}: the text looks like {example}, which is read as words. Add: --input-format {example}"),
+    "line starts": N_(
+        "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
+        " tab after it and add: --input-format tsv --field 2"
+    ),
+    "words": N_("{names}: words are already separated by spaces. To keep them, add: --set text.segmenter=whitespace"),
+}
+_LEAST_LINES, _MOST_LINES = 4, 200
+_SENTENCE_END = re.compile(r"[。！？!?…；;：:”’」』）)》\"]\s*$")
+_TIME = re.compile(r"\s*[\[(（【<]?(?:\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?[ T]*)?\d{1,2}[:：]\d{2}(?:[:：]\d{2})?")
+_HTML = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+_MARKUP_START = re.compile(r"\s*(?:<\?xml|<TEI|<!DOCTYPE|\\documentclass|\\begin\{)")
+_XML_LINE = re.compile(r"\s*</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?>|.*?<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>[^<>]*</\1>")
+_SEPARATORS = ("\t", "：", ":", "|", ",", " ", "、", ".")
+_LONGEST_FIELD = 20
+
+
+def find_layout(head: str) -> tuple[str, str]:
+    """Return the name of a layout that the start of a plain text shows, and an example; empty if it is prose."""
+    lines = head.split("\n")
+    lines = [line for line in (lines[:-1] if len(lines) > 1 else lines)[:_MOST_LINES] if line.strip()]
+    if _HTML.match(head):
+        return "format", "html"
+    if starts_as_objects(head):
+        return "format", "jsonl"
+    if _MARKUP_START.match(head) or _share(lines, _XML_LINE) > 0.5:
+        return "markup", ""
+    if len(lines) < _LEAST_LINES:
+        return "", ""
+    if _share(lines, _TIME) > 0.4:
+        return "time codes", ""
+    for separator, kind in (("\t", "tsv"), (",", "csv")):
+        if lines[0].count(separator) and len({line.count(separator) for line in lines}) == 1:
+            return "columns", kind
+    if field := _first_field(lines):
+        return "line starts", field
+    if _is_segmented(lines):
+        return "words", ""
+    return ("hard line breaks", "") if _has_hard_breaks(head, lines) else ("", "")
+
+
+def layout_messages(layouts: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
+    """Yield one message for each layout, given the name of each source and its layouts with examples."""
+    names: dict[str, list[str]] = {}
+    examples: dict[str, str] = {}
+    for name, examples_of_source in layouts:
+        for layout, example in examples_of_source.items():
+            names.setdefault(layout, []).append(name)
+            examples.setdefault(layout, example)
+    for layout, found in names.items():
+        yield _(LAYOUTS[layout]).format(names=first_ten(found), example=examples[layout])
+
+
+def _share(lines: Sequence[str], pattern: re.Pattern[str]) -> float:
+    return sum(1 for line in lines if pattern.match(line)) / len(lines) if len(lines) > 2 else 0.0
+
+
+def _first_field(lines: Sequence[str]) -> str:
+    """Return an example of the field at the start of nearly all lines: a label, a speaker or a number."""
+    for separator in _SEPARATORS:
+        fields = [
+            line[: _LONGEST_FIELD + 1].partition(separator)[0]
+            for line in lines
+            if separator in line[: _LONGEST_FIELD + 1]
+        ]
+        if len(fields) < 0.9 * len(lines):
+            continue
+        are_few = len(set(fields)) <= max(2, len(fields) // 5) and len(fields) > 5
+        are_numbers = all(any(sign.isdecimal() for sign in field) and not HAN.search(field) for field in fields)
+        are_labels = all(field.startswith("__label__") for field in fields)
+        if are_few or are_numbers or are_labels:
+            return fields[0]
+    return ""
+
+
+def _is_segmented(lines: Sequence[str]) -> bool:
+    words = [word for line in lines for word in line.split()]
+    with_han = [word for word in words if HAN.search(word)]
+    return len(words) >= 5 * len(lines) and sum(map(len, with_han)) <= 3 * len(with_han) > len(words)
+
+
+def _has_hard_breaks(head: str, lines: Sequence[str]) -> bool:
+    """Return whether most lines end inside a sentence, and nearly as long as the longest one."""
+    all_lines = [line.strip() for line in head.split("\n")][:_MOST_LINES]
+    open_lines = [
+        line
+        for line, following in pairwise(all_lines)
+        if following and HAN.search(line) and not _SENTENCE_END.search(line)
+    ]
+    width = usual_width(head)
+    num_full = sum(1 for line in open_lines if 0.8 * width <= len(line) <= 1.25 * width)
+    return 10 <= width <= 100 and len(open_lines) >= 0.5 * len(lines) and num_full >= 0.8 * len(open_lines)
+
 
 _HEAD_CHARACTERS = 2**16
 _ARTICLE = re.compile(r"\s*<doc [^>]*>")
-_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
+_DOC_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 
 
 def read_plain(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the documents in plain text: the whole file, its paragraphs between empty lines, or its lines."""
-    lines = _lines(text, text.lines(), config, tally)
+    lines = _plain_lines(text, text.lines(), config, tally)
     if config.document == "file":
         yield lines
     elif config.document == "line":
@@ -34,10 +148,10 @@ def read_plain(text: DecodedText, config: TextConfig, tally: Tally, _passed_over
 
 def read_plain_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
     """Yield the lines unchanged: only LF and CR LF end a line, and no line is split."""
-    return map(Record, _lines(text, text.exact_lines(), config, tally))
+    return map(Record, _plain_lines(text, text.exact_lines(), config, tally))
 
 
-def _lines(text: DecodedText, lines: Iterator[str], config: TextConfig, tally: Tally) -> Iterator[str]:
+def _plain_lines(text: DecodedText, lines: Iterator[str], config: TextConfig, tally: Tally) -> Iterator[str]:
     """Return the lines, joined if the settings say so; note a layout that would make wrong words."""
     if config.join_lines:
         return joined_lines(lines, usual_width(text.head(_HEAD_CHARACTERS)))
@@ -77,7 +191,7 @@ def _article_lines(text: DecodedText) -> Iterator[tuple[int, Record]]:
     for line in text.lines():
         if line.startswith("<doc ") and line.endswith(">"):
             number += 1
-            columns = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(line)}
+            columns = {name: html.unescape(value) for name, value in _DOC_ATTRIBUTE.findall(line)}
         elif line != "</doc>":
             yield number, Record(html.unescape(without_variants(line)), columns)
 
@@ -87,4 +201,208 @@ TEXT = CorpusFormat(
 )
 WIKIEXTRACTOR = CorpusFormat(
     read=read_wikiextractor, read_records=_read_article_lines, starts=lambda head: bool(_ARTICLE.match(head))
+)
+
+
+_LONGEST_LINE = 2**20
+_MARKUP = "vertical: columns and tags"
+_TAG = "tags of words"
+_TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)/?>")
+_ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+# Elements that hold other text than one sentence; a line never goes beyond them.
+_BLOCKS = ("text", "doc", "p", "div", "head", "article")
+_DOCUMENTS = ("text", "doc", "article")
+_ENDS = ("。", "！", "？", "!", "?")
+_CONLLU_COLUMNS = 8
+_SAMPLE_LINES = 200
+_LONGEST_TOKEN, _MEAN_TOKEN = 20, 4
+_WORD_AND_TAG = re.compile(r"\[?(.+)[/_]([A-Za-z][A-Za-z0-9]{0,4})(?:\][A-Za-z]{1,5})?")
+# A paragraph of the People's Daily corpus begins with its date and number; some characters show how they are read.
+_NUMBER, _SOUND = re.compile(r"\d{8}-\d\d-\d{3}-\d{3}/m"), re.compile(r"(?<=[一-鿿])\{[a-z0-9]+\}")
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("# ") and "\t" not in line
+
+
+class _Vertical:
+    """Collects the tokens of a vertical file into sentences, with the attributes of the elements around them."""
+
+    def __init__(self, text: DecodedText, tally: Tally) -> None:
+        self._text, self._tally = text, tally
+        self._open: list[tuple[str, dict[str, str]]] = []
+        self._tokens: list[str] = []
+        self._document = 0
+
+    def sentences(self) -> Iterator[tuple[int, Record]]:
+        """Yield the number of its document and the text of each sentence, with columns such as text_year."""
+        for line in self._text.whole_lines(_LONGEST_LINE):
+            tag = _TAG_LINE.fullmatch(line.strip())
+            token = "" if tag else self._token(line)
+            self._tally.drop(_MARKUP, len(line) - len(token), items=0)
+            if (tag and tag[2] in ("s", *_BLOCKS)) or not (tag or line.strip()):
+                yield from self._sentence()
+            if tag:
+                self._enter(tag, line)
+            elif token:
+                self._tokens.append(html.unescape(token))
+                if token in _ENDS and all(name != "s" for name, _attributes in self._open):
+                    yield from self._sentence()
+        yield from self._sentence()
+
+    def _token(self, line: str) -> str:
+        cells = line.split("\t")
+        if _is_comment(line):
+            return ""
+        if len(cells) >= _CONLLU_COLUMNS and cells[0][:1].isdecimal():
+            return cells[1] if cells[0].isdecimal() else ""
+        return cells[0].strip()
+
+    def _enter(self, tag: re.Match[str], line: str) -> None:
+        name = tag[2]
+        if tag[1]:
+            while self._open and self._open.pop()[0] != name:
+                pass
+        elif not line.rstrip().endswith("/>"):
+            self._document += name in _DOCUMENTS
+            attributes = {key: html.unescape(a or b) for key, a, b in _ATTRIBUTE.findall(tag[3])}
+            self._open.append((name, attributes))
+
+    def _sentence(self) -> Iterator[tuple[int, Record]]:
+        if self._tokens:
+            columns = {f"{name}_{key}": value for name, given in self._open for key, value in given.items()}
+            yield self._document, Record(" ".join(self._tokens), columns)
+            self._tokens = []
+
+
+def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield each text of the corpus as a document."""
+    for _number, sentences in groupby(_Vertical(text, tally).sentences(), key=lambda pair: pair[0]):
+        yield (record.line for _document, record in sentences)
+
+
+def _read_sentences(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+    return (record for _number, record in _Vertical(text, tally).sentences())
+
+
+def _starts_as_vertical(head: str) -> bool:
+    """Return whether nearly all lines are tags or short tokens, with tags of other elements or columns around them."""
+    lines = _sample(head)
+    others = [line for line in lines if line.strip() and not (_TAG_LINE.fullmatch(line.strip()) or _is_comment(line))]
+    has_tags = any(line.startswith("</") for line in lines)
+    num_columns = {len(line.split("\t")) for line in others}
+    if len(others) < 3 or not (has_tags or (min(num_columns) > 1 and "" in lines)):
+        return False
+    cells = [line.split("\t") for line in others]
+    tokens = [row[1] if len(row) >= _CONLLU_COLUMNS and row[0][:1].isdecimal() else row[0] for row in cells]
+    is_short = all(len(token) <= _LONGEST_TOKEN and " " not in token.strip() for token in tokens)
+    return len(num_columns) <= 2 and is_short and sum(map(len, tokens)) <= _MEAN_TOKEN * len(tokens)
+
+
+def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    yield (record.line for record in _tagged_lines(text, tally))
+
+
+def _read_tagged_lines(
+    text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver
+) -> Iterator[Record]:
+    return _tagged_lines(text, tally)
+
+
+def _tagged_lines(text: DecodedText, tally: Tally) -> Iterator[Record]:
+    for line in text.whole_lines(_LONGEST_LINE):
+        read = " ".join(_words(line.split()))
+        tally.drop(_TAG, max(0, len(line) - len(read)), items=0)
+        yield Record(read)
+
+
+def _words(items: Iterable[str]) -> Iterator[str]:
+    for item in items:
+        match = _WORD_AND_TAG.fullmatch(item)
+        if not _NUMBER.fullmatch(item):
+            yield _SOUND.sub("", match[1]) if match else item
+
+
+def _starts_as_tagged(head: str) -> bool:
+    """Return whether nearly all items between spaces are words with tags."""
+    items = [item for line in _sample(head) for item in line.split()]
+    return len(items) >= 5 and sum(1 for item in items if _WORD_AND_TAG.fullmatch(item)) >= 0.9 * len(items)
+
+
+def _sample(head: str) -> list[str]:
+    lines = head.split("\n")
+    return [line.rstrip("\r") for line in (lines[:-1] if len(lines) > 1 else lines)[:_SAMPLE_LINES]]
+
+
+VERTICAL = CorpusFormat(
+    read=_read_vertical,
+    read_records=_read_sentences,
+    title=N_("vertical text"),
+    has_fields=False,
+    suffixes=(".vrt", ".vert"),
+    starts=_starts_as_vertical,
+    is_in_text_files=True,
+)
+TAGGED = CorpusFormat(
+    read=_read_tagged,
+    read_records=_read_tagged_lines,
+    title=N_("words with tags"),
+    has_fields=False,
+    starts=_starts_as_tagged,
+    is_in_text_files=True,
+)
+
+
+_TIME_CODES = "subtitles: time codes and styles"
+_CUE = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*-->.*")
+_LYRIC = re.compile(r"(?:\[\d{1,3}:\d{2}(?:[.:]\d{1,3})?\])+|\[[a-z]{2,7}:[^\]]*\]")
+_STYLE = re.compile(r"\{\\[^{}]*\}|</?(?:[ibuc]|font|ruby|rt|v|lang)\b[^<>]*>|<\d[\d:.]*>")
+_DIALOGUE = re.compile(r"Dialogue:(?:[^,]*,){9}(.*)")
+_ASS = re.compile(r"\s*\[Script Info\]", re.IGNORECASE)
+
+
+def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the file as one document, with a line for each line that is shown."""
+    yield _shown_lines(text, tally)
+
+
+def _shown_lines(text: DecodedText, tally: Tally) -> Iterator[str]:
+    is_ass = bool(_ASS.match(text.head(2**10)))
+    is_text = is_ass
+    for line in text.whole_lines(_LONGEST_LINE):
+        shown: list[str] = []
+        if is_ass:
+            match = _DIALOGUE.match(line)
+            shown = re.split(r"\\[Nn]", match[1]) if match else []
+        elif _CUE.fullmatch(line):
+            is_text = True
+        elif not line.strip():
+            is_text = False
+        elif _LYRIC.match(line):
+            shown = [_LYRIC.sub("", line)]
+        elif is_text:
+            shown = [line]
+        shown = [kept for each in shown if (kept := _STYLE.sub("", each).strip())]
+        tally.drop(_TIME_CODES, max(0, len(line) - sum(map(len, shown))), items=0)
+        yield from shown
+
+
+def _starts_as_subtitles(head: str) -> bool:
+    """Return whether the first lines have a cue's times, the head of ASS, or the times of lyrics."""
+    lines = [line.strip("\r\ufeff") for line in head.split("\n")[:40] if line.strip()]
+    num_lyrics = sum(1 for line in lines if _LYRIC.match(line))
+    return (
+        bool(_ASS.match(head))
+        or any(_CUE.fullmatch(line) for line in lines[:6])
+        or (len(lines) > 2 and num_lyrics >= 0.8 * len(lines))
+    )
+
+
+SUBTITLES = CorpusFormat(
+    read=_read_subtitles,
+    title=N_("subtitles"),
+    has_fields=False,
+    suffixes=(".srt", ".vtt", ".ass", ".ssa", ".lrc"),
+    starts=_starts_as_subtitles,
+    is_in_text_files=True,
 )

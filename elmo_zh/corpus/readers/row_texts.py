@@ -7,26 +7,28 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.markup import without_variants
+from elmo_zh.corpus.cleaning import without_variants
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.lines import lines_of
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.columns import known_field, num_han_of, text_column
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
-from elmo_zh.corpus.readers.json_stream import iter_items, iter_texts, starts_as_json
 from elmo_zh.corpus.readers.rows import (
     Cells,
     Objects,
     Row,
     Table,
     as_values,
+    iter_items,
     iter_rows,
+    iter_texts,
     open_rows,
     other_columns,
+    starts_as_json,
     starts_as_json_lines,
     values_with_paths,
 )
-from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.corpus.text_files import lines_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.text.han import count_han

@@ -18,7 +18,7 @@ import numpy as np
 
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
-from elmo_zh.corpus.decoding import DecodedText
+from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
 from elmo_zh.corpus.readers.examples import (
     OUTSIDE,

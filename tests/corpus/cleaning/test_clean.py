@@ -3,8 +3,8 @@
 import pytest
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.clean import LineCleaner
-from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.corpus.cleaning import LineCleaner
+from elmo_zh.corpus.counts import LineCounts
 from elmo_zh.text.han import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.line_counts import (
+from elmo_zh.corpus.counts import (
     FoundLines,
     LedgerEntry,
     LineCounts,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.cleaning.markup import without_markup
+from elmo_zh.corpus.cleaning import without_markup
 
 
 @pytest.mark.parametrize(

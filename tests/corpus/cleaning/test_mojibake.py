@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.corpus.cleaning.clean import build_repair, looks_garbled
+from elmo_zh.corpus.cleaning import build_repair, looks_garbled
 
 TEXT = "今天，天气好。很好，去公园。"
 # Of these bytes GB18030 can read all.

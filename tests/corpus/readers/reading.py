@@ -16,11 +16,10 @@ import pytest
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content
-from elmo_zh.corpus.decoding import DecodedText
-from elmo_zh.corpus.encodings import Encoding
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.encodings import DecodedText, Encoding
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import PassedOver, Tally
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

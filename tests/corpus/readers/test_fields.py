@@ -8,8 +8,8 @@ import pytest
 from corpus.readers.reading import documents_of
 from messages import message_of
 
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers.row_texts import CSV, JSON, JSON_LINES
-from elmo_zh.corpus.tally import Tally
 from elmo_zh.errors import CorpusError
 
 LONG = "今天天气很好，我们去公园散步，然后回家吃饭。"

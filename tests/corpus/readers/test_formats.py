@@ -3,7 +3,7 @@
 import pytest
 from corpus.readers.reading import documents_of, text_of
 
-from elmo_zh.corpus.names import is_corpus_name, is_other_name
+from elmo_zh.corpus.content import is_corpus_name, is_other_name
 from elmo_zh.corpus.readers.formats import find_format
 from elmo_zh.corpus.readers.plain import read_plain
 

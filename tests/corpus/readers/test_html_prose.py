@@ -3,9 +3,9 @@
 import pytest
 from corpus.readers.reading import documents_of
 
-from elmo_zh.corpus.readers import html_prose as module
-from elmo_zh.corpus.readers.html_prose import read_html
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.readers import prose as module
+from elmo_zh.corpus.readers.prose import read_html
 
 
 @pytest.mark.parametrize(

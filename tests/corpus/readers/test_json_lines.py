@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from corpus.readers.reading import documents_of
 
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers.row_texts import JSON_LINES, WITHOUT_FIELD
 from elmo_zh.corpus.readers.rows import NOT_JSON
-from elmo_zh.corpus.tally import Tally
 
 
 def lines(*records: Any) -> str:

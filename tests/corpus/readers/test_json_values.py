@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus.readers import json_stream as module
-from elmo_zh.corpus.readers.json_stream import mark_surrogates, restore_surrogates
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.readers import rows as module
 from elmo_zh.corpus.readers.row_texts import JSON
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.readers.rows import mark_surrogates, restore_surrogates
 from elmo_zh.errors import CorpusError
 
 

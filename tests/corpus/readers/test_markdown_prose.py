@@ -3,8 +3,8 @@
 import pytest
 from corpus.readers.reading import documents_of
 
-from elmo_zh.corpus.readers.markdown_prose import read_markdown
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.readers.prose import read_markdown
 
 SOURCE = """---
 title: 题

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from packed import DUMP_END, DUMP_START, tar_of, wiki_page, zip_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning.line_counts import LineCounts
+from elmo_zh.corpus.counts import LineCounts, Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import Tally
 from elmo_zh.segmenting.shard_task import CorpusPreparation
 
 CONFIG = TextConfig(segmenter="whitespace")

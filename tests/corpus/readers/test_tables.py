@@ -8,9 +8,9 @@ from corpus.readers.reading import documents_of, text_of
 from messages import message_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.readers import rows as module
 from elmo_zh.corpus.readers.row_texts import CSV, TSV
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 

@@ -7,11 +7,11 @@ from contract.command_line import elmo_zh
 from corpus.readers.reading import read, text_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.layouts import LAYOUTS, find_layout
 from elmo_zh.corpus.readers.formats import find_format
+from elmo_zh.corpus.readers.plain import LAYOUTS, find_layout
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.corpus.tally import Tally
 
 CWB = '<text id="A" year="1998">\n<s>\n我们\tr\n爱\tv\nA&amp;B\tn\n</s>\n<s>\n好\ta\n。\tw\n</s>\n</text>\n'
 CWB += '<text id="B" year="2001">\n<s>\n再见\tv\n</s>\n</text>\n'

@@ -6,8 +6,8 @@ from messages import message_of
 from packed import DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.readers.wikidump import read_wikidump
-from elmo_zh.corpus.tally import PassedOver, Tally
 from elmo_zh.errors import CorpusError
 
 pytest.importorskip("wikitextparser")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from elmo_zh.corpus.readers.wikitext import num_unclosed, wikitext_lines
-from elmo_zh.corpus.tally import Tally
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.readers.wikidump import num_unclosed, wikitext_lines
 
 pytest.importorskip("wikitextparser")
 

@@ -1,4 +1,4 @@
-"""Turn HTML into prose: one line per block, without scripts, menus and data tables."""
+"""Turn HTML and Markdown into prose: one line per block, without scripts, menus, code and data tables."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,12 +7,12 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import import_extra
-from elmo_zh.corpus.decoding import DecodedText, require_length
-from elmo_zh.corpus.lines import LONGEST_LINE, as_one_line, lines_of
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.encodings import DecodedText, require_length
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
-from elmo_zh.corpus.tally import PassedOver, Tally
+from elmo_zh.corpus.text_files import LONGEST_LINE, as_one_line, lines_of
 
-_DROPPED = frozenset(
+_NO_PROSE = frozenset(
     ("title", "script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select",
      "textarea", "svg", "math", "iframe", "object", "audio", "video", "canvas", "rt", "rp", "rtc", "dialog", "datalist")
 )  # fmt: skip
@@ -29,8 +29,8 @@ _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "wbr")
 )
 # libxml2 keeps everything it has read of a page until the end.
-LONGEST_FILE = 2**26
-_START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+_LONGEST_HTML = 2**26
+_HTML_START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
 # Old pages use tables for layout; a cell is prose if it contains a clause.
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
@@ -38,11 +38,11 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the file as one document; the parser builds no tree, so that deep nesting takes no memory."""
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
-    require_length(text, LONGEST_FILE, "HTML")
-    yield _lines(text, etree, tally)
+    require_length(text, _LONGEST_HTML, "HTML")
+    yield _html_lines(text, etree, tally)
 
 
-def _lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
+def _html_lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
     # Without a start tag the parser reports an empty file as damaged.
@@ -78,7 +78,7 @@ class _Page:
     def start(self, tag: str, attributes: Any) -> None:
         if self._drop_depth:
             self._drop_depth += tag == self._dropped
-        elif tag in _DROPPED or (tag == "code" and self._pre_depth) or (tag not in _VOID and _is_hidden(attributes)):
+        elif tag in _NO_PROSE or (tag == "code" and self._pre_depth) or (tag not in _VOID and _is_hidden(attributes)):
             if tag not in _INLINE:
                 self.end_block()
             self._dropped, self._drop_depth = tag, 1
@@ -134,10 +134,73 @@ class _Page:
         return lines
 
 
-FORMAT = CorpusFormat(
+HTML = CorpusFormat(
     read=read_html,
     title="HTML",
     has_fields=False,
     suffixes=(".html", ".htm", ".xhtml"),
-    starts=lambda head: bool(_START.match(head)),
+    starts=lambda head: bool(_HTML_START.match(head)),
 )
+
+
+# The parser keeps the whole file in memory.
+_LONGEST_MARKDOWN = 2**24
+# The parser's time for a paragraph full of brackets grows with the square of its length.
+_LONGEST_PARAGRAPH = 20_000
+_DROPPED = {"fence": "code", "code_block": "code", "html_block": "html", "front_matter": "front matter"}
+_DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
+
+
+def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
+    """Yield the file as one document, with a line for each heading, paragraph, list item or hard line break."""
+    parser = _parser(text.name)
+    require_length(text, _LONGEST_MARKDOWN, "Markdown")
+    yield _markdown_lines(parser, "".join(text.chunks()), tally)
+
+
+def _parser(name: str) -> Any:
+    what = f"{name}: Markdown"
+    parser = import_extra("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
+    parser.use(import_extra("mdit_py_plugins.front_matter", what).front_matter_plugin)
+    # Websites mark boxes with lines such as ::: tip, which are not text; the content of a box is.
+    return parser.use(import_extra("mdit_py_plugins.container", what).container_plugin, "box", validate=lambda *_: True)
+
+
+def _markdown_lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
+    if num_zeros := source.count("\0"):
+        # The parser would replace them with U+FFFD.
+        tally.drop("markdown: U+0000", num_zeros)
+        source = source.replace("\0", "")
+    env: dict[str, Any] = {}
+    is_in_table = False
+    for token in parser.parse(source, env):
+        if token.type in ("table_open", "table_close"):
+            is_in_table = token.type == "table_open"
+        elif token.type in _DROPPED:
+            tally.drop(f"markdown: {_DROPPED[token.type]}", len(token.content))
+        elif token.type == "inline" and is_in_table:
+            tally.drop("markdown: table", len(token.content))
+        elif token.type == "inline":
+            for line in "".join(_prose(parser, token.content, env, tally)).split("\0"):
+                yield from lines_of(as_one_line(line))
+
+
+def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
+    """Yield the text of a paragraph, with U+0000, which Markdown cannot contain, for each hard line break."""
+    if len(content) > _LONGEST_PARAGRAPH:
+        yield content
+        return
+    tokens: list[Any] = []
+    parser.inline.parse(content, parser, env, tokens)
+    for token in tokens:
+        if token.type in _DROPPED_INSIDE:
+            tally.drop(f"markdown: {_DROPPED_INSIDE[token.type]}", len(token.content))
+        elif token.type == "softbreak":
+            yield "\n"
+        elif token.type == "hardbreak":
+            yield "\0"
+        else:
+            yield token.content
+
+
+MARKDOWN = CorpusFormat(read=read_markdown, title="Markdown", has_fields=False, suffixes=(".md", ".markdown"))
