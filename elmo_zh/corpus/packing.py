@@ -1,6 +1,6 @@
 """Unpack files, up to a limit: compressed files, the members of zip and tar archives, sheets of Excel, and Parquet.
 
-What a file is packed in shows in its first bytes. Nothing is written to the paths that archives name.
+The first bytes show how a file is packed. Nothing is written to the paths that archives name.
 """
 
 import bz2

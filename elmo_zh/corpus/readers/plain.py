@@ -3,8 +3,8 @@
 Plain text in another layout, which would silently become wrong words, is named with the option that helps. Vertical
 files have one token per line; they come from CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In
 tagged text, as in the People's Daily corpus, each word has a tag: 我们/r 充满/v. Their words are separated by spaces,
-which no segmenter removes: it can only divide them further. What wikiextractor writes without --json is <doc ...>
-lines, the text, </doc>.
+which no segmenter removes: it can only divide them further. Without --json, wikiextractor writes <doc ...> lines, the
+text, </doc>.
 """
 
 import html
