@@ -20,7 +20,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from elmo_zh.cli import cli
-from elmo_zh.cli.translated_help import translate_help
+from elmo_zh.cli.console import translate_help
 from elmo_zh.config import SECTIONS, Config
 from elmo_zh.language import DOMAIN, LOCALES
 

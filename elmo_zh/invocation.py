@@ -1,5 +1,6 @@
 """Commands and paths as the user would type them, including install commands, so that printed next steps work."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -20,11 +21,6 @@ def program() -> str:
     return shlex.quote(str(here)) if here.name == "elmo-zh" else f"{shlex.quote(sys.executable)} -m elmo_zh"
 
 
-def typed_word(word: str) -> str:
-    """Return a word as typed in a shell, without quotes if it has only letters, digits and Han characters."""
-    return word if word.isalnum() else shlex.quote(word)
-
-
 def path_from_here(path: Path) -> Path:
     """Return a path relative to the current folder if it lies inside, otherwise unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
@@ -32,7 +28,9 @@ def path_from_here(path: Path) -> Path:
 
 def command(*words: str | Path) -> str:
     """Return a command of this program as the user would type it, with quotes where needed."""
-    return f"{program()} {shlex.join(map(str, words))}"
+    # shlex would quote Han characters, too.
+    typed = (word if re.fullmatch(r"[\w@%+=:,./-]+", word) else shlex.quote(word) for word in map(str, words))
+    return " ".join([program(), *typed])
 
 
 def _can_make() -> bool:

@@ -14,28 +14,20 @@ from typing import TextIO, cast
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
-from elmo_zh.cli.concordance import concordance
-from elmo_zh.cli.console import TerminalStream, one_line
-from elmo_zh.cli.convert import convert
-from elmo_zh.cli.counts import collocates, frequencies, keywords, words
-from elmo_zh.cli.drift import drift
+from elmo_zh.cli.concordance import collocates, concordance, frequencies, keywords, words
+from elmo_zh.cli.console import TerminalStream, explain_failure, one_line, speak, with_advice
+from elmo_zh.cli.convert import convert, info
 from elmo_zh.cli.embed import embed
 from elmo_zh.cli.explore import explore
-from elmo_zh.cli.failures import explain_failure, with_advice
 from elmo_zh.cli.index import index, neighbours
-from elmo_zh.cli.info import info
-from elmo_zh.cli.options import SettingsGroup
-from elmo_zh.cli.plan import plan
 from elmo_zh.cli.score import evaluate, score
-from elmo_zh.cli.senses import senses
-from elmo_zh.cli.stages import encode, export, pipeline, segment, train, vocab, word2vec
-from elmo_zh.cli.substitutes import substitutes
+from elmo_zh.cli.stages import encode, export, pipeline, plan, segment, train, vocab, word2vec
 from elmo_zh.cli.task_compare import compare
 from elmo_zh.cli.task_fit import fit
 from elmo_zh.cli.task_predict import predict
 from elmo_zh.cli.task_predict import score as score_task
 from elmo_zh.cli.task_probe import probe
-from elmo_zh.cli.translated_help import speak
+from elmo_zh.cli.usages import drift, senses, substitutes
 from elmo_zh.errors import OptionError
 from elmo_zh.language import N_, _, chosen_language
 from elmo_zh.version import __version__
@@ -43,7 +35,7 @@ from elmo_zh.version import __version__
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
 
 
-@click.group(cls=SettingsGroup)
+@click.group()
 def task() -> None:
     """Train, use, score and compare models for labelled tasks.
 
@@ -85,7 +77,7 @@ SECTIONS = {
 }
 
 
-class SectionedHelp(SettingsGroup):
+class SectionedHelp(click.Group):
     """A click group that lists its commands by section, each with the full first sentence of its help."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

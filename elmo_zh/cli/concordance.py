@@ -1,20 +1,33 @@
-"""The command that shows words in context, and the code that it and the counting commands use to read texts."""
+"""The commands of corpus linguistics: words in context, counts, keywords, and candidates for new words."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder_of, own_index_path
-from elmo_zh.cli.options import Common, common_options, input_options, reads, shared_options, takes, with_options
-from elmo_zh.concordance import ConcordanceOptions, TextChoice
+from elmo_zh.cli.model_options import load_embedder_of
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    figures,
+    input_argument,
+    input_options,
+    reads,
+    shared_options,
+    table,
+    takes,
+    with_options,
+)
+from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
+from elmo_zh.config.declare import declare
 from elmo_zh.errors import ConfigError, CorpusError
-from elmo_zh.invocation import program, typed_word
 from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Reporter, aligned, counted, first_ten
+from elmo_zh.run.reporter import Reporter, aligned, first_ten
+from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance
@@ -22,6 +35,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
+query_argument = click.argument("query", metavar="QUERY")
 
 
 @dataclass(frozen=True)
@@ -39,22 +53,28 @@ class ReadTexts:
         from elmo_zh.concordance.kwic import Concordance
         from elmo_zh.concordance.query import Query, find_matches
 
-        found = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.prepare(query))))
-        return found.take(self.wanted[found.lines])
+        matches = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.prepare(query))))
+        return matches.take(self.wanted[matches.lines])
 
-    def note_longer_words(self, query: str, num_found: int, console: Reporter) -> None:
+    def require_index(self, option: str) -> "ContextIndex":
+        """Return the index being read; raise UsageError if files are being read instead."""
+        if self.index is None:
+            message = _("{option} needs the vectors of an index. Give --index INDEX instead of files.")
+            raise click.UsageError(message.format(option=option))
+        return self.index
+
+    def note_longer_words(self, query: str, num_matches: int, console: Reporter) -> None:
         """Say how often the characters of a query also stand inside longer words, where they are not found."""
         if query.split() != [query] or set("*?") & set(query):
             return
-        count = len(self.find(f"*{query}*")) - num_found
+        count = len(self.find(f"*{query}*")) - num_matches
         if count > 0:
-            console.note(
-                ngettext(
-                    "{query} also stands inside longer words ({count:,} time). To find these too, search for {wider}",
-                    "{query} also stands inside longer words ({count:,} times). To find these too, search for {wider}",
-                    count,
-                ).format(query=query, count=count, wider=shlex.quote(f"*{query}*"))
+            message = ngettext(
+                "{query} also stands inside longer words ({count:,} time). To find these too, search for {wider}",
+                "{query} also stands inside longer words ({count:,} times). To find these too, search for {wider}",
+                count,
             )
+            console.note(message.format(query=query, count=count, wider=shlex.quote(f"*{query}*")))
 
     def note_types(self, names: Iterable[str], console: Reporter) -> None:
         """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
@@ -73,9 +93,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     from elmo_zh.text.preparation import TextPreparation
     from elmo_zh.text.script import fold_script
 
-    config = common.config
-    path = choice.index or (None if files else own_index_path())
-    if (path is None) != bool(files):
+    if (choice.index is None) != bool(files):
         raise click.UsageError(_("Give either files to read or --index INDEX."))
     fold = fold_script() if choice.fold_script else str
     index = None
@@ -83,56 +101,40 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     def prepare(query: str) -> str:
         return fold(" ".join(map(normalise, query.split())))
 
-    if path is not None:
+    if choice.index is not None:
         if choice.from_name is not None or common.user_dictionary is not None:
-            raise click.UsageError(
-                _("An index has its own words and columns. Leave out --user-dictionary and --from-name.")
-            )
-        if choice.index is None:
-            common.console.note(
-                _("Index: {path}, made by explore. To read other texts, give files or --index INDEX").format(path=path)
-            )
-        index = ContextIndex.load(path)
+            message = _("An index has its own words and columns. Leave out --user-dictionary and --from-name.")
+            raise click.UsageError(message)
+        index = ContextIndex.load(choice.index)
         normalise = index.normalise
-        table = TokenTable.of_index(index)
-        folded = table.folded(fold) if choice.fold_script else table
+        tokens = TokenTable.of_index(index)
+        folded = tokens.folded(fold) if choice.fold_script else tokens
     else:
-        preparation = None if common.segmented else TextPreparation.build(config.text, common.user_dictionary)
-        if preparation is not None and common.user_dictionary is not None:
-            preparation.report_dictionary(common.user_dictionary, common.console)
+        dictionary = common.user_dictionary
+        preparation = None if common.segmented else TextPreparation.build(common.config.text, dictionary)
+        if preparation is not None and dictionary is not None:
+            preparation.report_dictionary(dictionary, common.console)
         normalise = preparation.normalise if preparation else str
         with common.opened_texts(files, from_name=choice.from_name) as texts:
             may_be_wanted = may_match(map(prepare, queries), fold)
-            folded = table = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
-        if not queries and not common.segmented:
-            common.console.note(
-                _(
-                    "The files are segmented with the current settings, an index with its model's. To count as"
-                    " in an index, give --index INDEX instead of files."
-                )
-            )
-    if not len(table.ends):
-        raise CorpusError(
-            _("{files}: no text found. Give at least one file that contains text.").format(files=first_ten(files))
-        )
-    read = ReadTexts(table, folded, index, wanted_lines(table.columns, len(table.ends), choice.where), prepare)
+            folded = tokens = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
+    if not len(tokens.ends):
+        message = _("{files}: no text found. Give at least one file that contains text.")
+        raise CorpusError(message.format(files=first_ten(files)))
+    wanted = wanted_lines(tokens.columns, len(tokens.ends), choice.where)
+    read = ReadTexts(tokens, folded, index, wanted, prepare)
     read.note_types(names_in_condition(choice.where), common.console)
     return read
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
     """Add the options for reading texts or an index, which a command's help lists after the command's own options."""
-    options = (
-        takes(TextChoice, "texts"),
-        input_options,
-        shared_options("segmented", "user_dictionary"),
-        common_options,
-    )
-    return with_options(reads("text")(function), options)
+    shared = shared_options("segmented", "user_dictionary")
+    return with_options(reads("text")(function), (takes(TextChoice, "texts"), input_options, shared, common_options))
 
 
 @click.command()
-@click.argument("query", metavar="QUERY")
+@query_argument
 @files_argument
 @takes(ConcordanceOptions, "options")
 @shared_options("model", help="Model that computes surprisal for --sort. Default: the model that made the index.")
@@ -155,123 +157,75 @@ def concordance(
     """
     from elmo_zh.concordance.kwic import save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells
-    from elmo_zh.run.tables import TABLE_SUFFIXES
 
     with common.claimed(options.output, formats=(*TABLE_SUFFIXES, ".vrt")):
         read = read_texts(common, files, texts, [query])
-        texts = replace(texts, index=read.index.path if read.index else None)
-        found = read.find(query)
-        require_matches(query, found, texts)
-        read.note_longer_words(query, len(found), common.console)
-        found = _sorted(common, read, _chosen(read, query, found, options), options)
-        _note_renamed(found, options, common)
+        matches = read.find(query)
+        require_matches(query, matches, texts)
+        read.note_longer_words(query, len(matches), common.console)
+        matches = _sorted(common, read, _selected(read, query, matches, options), options)
+        _note_renamed(matches, options, common)
         if options.output:
-            save_concordance(found, options.output)
-    shown = [*(found.take(slice(options.top)) if options.top else found)]
+            save_concordance(matches, options.output)
+    shown = [*(matches.take(slice(options.top)) if options.top else matches)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
+    named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
+    typed = [*files, *(part for option, value in named if value is not None for part in (option, value))]
+    similar = ("concordance", query, *typed, "--like", str(shown[0].number))
+    written = str(options.output) if options.output else None
     common.finish(
         {
             "query": query,
-            "lines": len(found),
-            "output": str(options.output) if options.output else None,
+            "lines": len(matches),
+            "output": written,
             "concordance": [line.described() for line in shown],
         },
         *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
         "",
-        num_shown(num_occurrences(query, len(found)), len(shown), len(found)),
-        *wrote(options.output),
-        _next_step(query, files, texts, options, shown[0].number),
+        *figures({"query": query, "lines": len(matches), "shown": len(shown), "output": written}),
+        following=similar if texts.index is not None and options.like is None else ("collocates", query, *typed),
     )
 
 
-def num_occurrences(query: str, count: int) -> str:
-    """Return the line that says how often a query was found."""
-    occurrences = counted(count, "{number} occurrence", "{number} occurrences")
-    return _("{query}: {occurrences}").format(query=query, occurrences=occurrences)
-
-
-def num_shown(title: str, num_rows: int, total: int) -> str:
-    """Return the line below a table, which says how many of its rows are shown."""
-    if num_rows == total:
-        return title
-    return _("{title}, {count:,} shown").format(title=title, count=num_rows)
-
-
-def wrote(output: Path | None) -> list[str]:
-    """Return the line that names the written file, if there is one."""
-    return [_("Wrote {path}").format(path=output)] if output else []
-
-
-def _note_renamed(found: "Concordance", options: ConcordanceOptions, common: Common) -> None:
-    names = found.column_names(for_vertical=options.output is not None and options.output.suffix == ".vrt")
+def _note_renamed(matches: "Concordance", options: ConcordanceOptions, common: Common) -> None:
+    names = matches.column_names(for_vertical=options.output is not None and options.output.suffix == ".vrt")
     if renamed := [f"{name} -> {new}" for name, new in names.items() if name != new]:
-        common.console.note(
-            _("Columns of the texts have other names in the output: {names}").format(names=", ".join(renamed))
-        )
+        message = _("Columns of the texts have other names in the output: {names}")
+        common.console.note(message.format(names=", ".join(renamed)))
 
 
-def require_matches(query: str, found: "Concordance", texts: TextChoice) -> None:
+def require_matches(query: str, matches: "Concordance", texts: TextChoice) -> None:
     """Raise CorpusError if nothing matches, with advice on how to search again."""
-    if len(found):
-        return
-    among = f" ({texts.where})" if texts.where else ""
-    wider = shlex.quote(f"*{query}*")
-    if texts.fold_script:
-        advice = _("Try fewer characters, or the wildcard *, as in {wider}")
-    else:
-        advice = _("Try fewer characters, --fold-script, or the wildcard *, as in {wider}")
-    raise CorpusError(
-        _("{query} does not occur{among}. A match must begin and end at token boundaries.").format(
-            query=query, among=among
+    if not len(matches):
+        among = f" ({texts.where})" if texts.where else ""
+        message = _(
+            "{query} does not occur{among}. A match must begin and end at token boundaries. Try fewer characters,"
+            " --fold-script, or the wildcard *, as in {wider}"
         )
-        + " "
-        + advice.format(wider=wider)
-    )
+        raise CorpusError(message.format(query=query, among=among, wider=shlex.quote(f"*{query}*")))
 
 
-def _chosen(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _selected(read: ReadTexts, query: str, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches that the options select: lines matching an expression, one usage, a sample."""
     if options.containing is not None:
-        found = found.containing(options.containing)
-        if not len(found):
-            raise CorpusError(
-                _("No line with {query} matches {expression}. Leave out --containing, or change it.").format(
-                    query=query, expression=options.containing
-                )
-            )
+        matches = matches.containing(options.containing)
+        if not len(matches):
+            message = _("No line with {query} matches {expression}. Leave out --containing, or change it.")
+            raise CorpusError(message.format(query=query, expression=options.containing))
     if options.usage is not None:
-        found = _with_usages(read, query, found, options)
-    if options.sample is not None:
-        found = found.sample(options.sample, options.seed)
-    return found
+        from elmo_zh.concordance.kwic import match_usages
+
+        index = read.require_index("--usage")
+        usages = match_usages(index, query, matches, layer=options.layer, seed=options.seed)
+        if options.usage not in usages:
+            message = _("No match of {query} has usage {usage}. The highest usage number is {highest}.")
+            highest = int(max(usages[usages > 0]))
+            raise ConfigError(message.format(query=query, usage=options.usage, highest=highest))
+        matches = matches.with_figure("usage", usages).take(usages == options.usage)
+    return matches if options.sample is None else matches.sample(options.sample, options.seed)
 
 
-def _with_usages(read: ReadTexts, query: str, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
-    """Return the matches of one usage, without those whose vectors are not in the index."""
-    from elmo_zh.concordance.kwic import match_usages
-
-    index = require_index(read, "--usage")
-    usages = match_usages(index, query, found, layer=options.layer, seed=options.seed)
-    if options.usage not in usages:
-        highest = int(max(usages[usages > 0]))
-        raise ConfigError(
-            _("No match of {query} has usage {usage}. The highest usage number is {highest}.").format(
-                query=query, usage=options.usage, highest=highest
-            )
-        )
-    return found.with_figure("usage", usages).take(usages == options.usage)
-
-
-def require_index(read: ReadTexts, option: str) -> "ContextIndex":
-    """Return the index being read; raise UsageError if files are being read instead."""
-    if read.index is None:
-        raise click.UsageError(
-            _("{option} needs the vectors of an index. Give --index INDEX instead of files.").format(option=option)
-        )
-    return read.index
-
-
-def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _sorted(common: Common, read: ReadTexts, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
     from elmo_zh.concordance.query import parse_keys
 
     keys = parse_keys(options.sort or "")
@@ -280,29 +234,215 @@ def _sorted(common: Common, read: ReadTexts, found: "Concordance", options: Conc
         from elmo_zh.concordance.kwic import by_meaning
         from elmo_zh.contexts.senses import usage_layer
 
-        index = require_index(read, "--like")
+        index = read.require_index("--like")
         layer = usage_layer(index) if options.layer is None else options.layer
-        found = by_meaning(index, found, options.like, layer)
+        matches = by_meaning(index, matches, options.like, layer)
         keys.append("cosine")
     if "surprisal" in [key.removeprefix("-") for key in keys]:
         from elmo_zh.concordance.kwic import with_surprisal
 
-        index = require_index(read, "--sort surprisal")
-        found = with_surprisal(load_embedder_of(common, index).bundle, found, common.console)
-    elif common.model:
-        raise click.UsageError(_("--model is only for surprisal. Add --sort surprisal, or leave out --model."))
-    return found.sorted_by(keys)
+        index = read.require_index("--sort surprisal")
+        matches = with_surprisal(load_embedder_of(common, index).bundle, matches, common.console)
+    return matches.sorted_by(keys)
 
 
-def _shown_figures(figures: Mapping[str, float]) -> list[str]:
-    return [f"{value:.0f}" if name == "usage" else f"{value:.3f}" for name, value in figures.items()]
+def _shown_figures(values: Mapping[str, float]) -> list[str]:
+    return [f"{value:.0f}" if name == "usage" else f"{value:.3f}" for name, value in values.items()]
 
 
-def _next_step(query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions, first: int) -> str:
-    named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
-    read = shlex.join([*files, *(str(part) for pair in named if pair[1] is not None for part in pair)])
-    if texts.index is not None and options.like is None:
-        similar = f"{program()} concordance {typed_word(query)} {read} --like {first}"
-        return _("Next, see the lines closest in meaning to the first match: {command}").format(command=similar)
-    near = f"{program()} collocates {typed_word(query)} {read}"
-    return _("Next, see which words occur near these matches: {command}").format(command=near)
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOptions(CountOptions):
+    """The options of `frequencies`."""
+
+    words: tuple[str, ...] = declare(
+        (),
+        "Word or phrase to count, in the form that concordance accepts; may be repeated. Default: every word.",
+        names=("--word",),
+        metavar="QUERY",
+    )
+    by: str | None = declare(
+        None,
+        "Column, such as year, that divides the text into parts. With --word, also count by part. Default: source.",
+        metavar="COLUMN",
+    )
+
+
+@click.command()
+@files_argument
+@takes(FrequencyOptions, "options")
+@reading_of_texts
+def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, options: FrequencyOptions) -> None:
+    """Count words and phrases, and show how evenly they are spread.
+
+    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised,
+    from 0 (as even as possible) to 1 (as uneven as possible). Parts are the sources, or the values of the column
+    given with --by.
+
+    \b
+    Example:
+      elmo-zh frequencies my-texts/ --top 30
+      elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
+    """
+    from elmo_zh.concordance import counts
+    from elmo_zh.concordance.query import unquoted
+    from elmo_zh.contexts.index_files import require_column
+
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
+        by = options.by and unquoted(options.by)
+        divided = require_column(read.table.columns, by or "source", "--by")
+        read.note_types([by] if by else [], common.console)
+        rows = [] if options.words else counts.most_frequent(read.folded, read.wanted, divided)
+        for query in options.words:
+            lines = read.find(query).lines
+            read.note_longer_words(query, len(lines), common.console)
+            by_part = by is not None
+            rows += counts.frequencies(query, read.table, read.wanted, lines, divided, by_part=by_part)
+        _report(common, rows, options)
+
+
+@click.command()
+@query_argument
+@files_argument
+@takes(CollocateOptions, "near")
+@takes(CountOptions, "options")
+@reading_of_texts
+def collocates(
+    common: Common,
+    /,
+    query: str,
+    files: tuple[str, ...],
+    near: CollocateOptions,
+    texts: TextChoice,
+    options: CountOptions,
+) -> None:
+    """Find words that occur near a word more often than by chance.
+
+    With --usages, the collocates of each usage of the word are listed separately. Each row has the number of
+    co-occurrences, the count of the collocate, the number expected by chance, log-likelihood (G2, negative if the two
+    words avoid each other) and logDice (14 at most, independent of corpus size).
+
+    \b
+    Example:
+      elmo-zh collocates 苹果 --index my.index --usages
+      elmo-zh collocates 改革 news/ --window 3 3 --by log-dice
+    """
+    from elmo_zh.concordance import counts
+
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
+        matches = read.find(query)
+        require_matches(query, matches, texts)
+        parts = {"": matches}
+        if near.usages:
+            from elmo_zh.concordance.kwic import match_usages
+
+            of_match = match_usages(read.require_index("--usages"), query, matches, layer=None, seed=1)
+            parts = {str(n): matches.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
+        rows: list[dict[str, Any]] = []
+        for usage, matches_of_usage in parts.items():
+            words = counts.collocates(matches_of_usage, near.window, least=near.min_count)
+            if near.by == "log-dice":
+                words.sort(key=lambda word: -word.log_dice)
+            rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]
+        _report(common, rows, options, by="usage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordOptions(CountOptions):
+    """The options of `keywords`."""
+
+    against_where: str | None = declare(
+        None,
+        "Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
+        metavar="CONDITION",
+    )
+    against: Path | None = declare(None, "Index to compare with, instead of --where.", metavar="INDEX")
+    min_count: int = declare(
+        5, "Minimum number of occurrences of a word, counted in both sets of lines together.", least=1
+    )
+
+
+@click.command()
+@files_argument
+@takes(KeywordOptions, "options")
+@reading_of_texts
+def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, options: KeywordOptions) -> None:
+    """Find words typical of some lines compared with others.
+
+    Each row has the word's counts in the two sets of lines, both counts per million tokens, the log ratio (1 means
+    twice as frequent), log-likelihood (G2), its p-value, and q, the false discovery rate among all compared words.
+
+    \b
+    Example:
+      elmo-zh keywords --index news.index --where 'year >= 2020'
+      elmo-zh keywords --index old.index --against new.index --output keywords.csv
+    """
+    from elmo_zh.concordance.counts import compare_words
+    from elmo_zh.concordance.query import wanted_lines
+
+    against, against_where = options.against, options.against_where
+    if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
+        message = _(
+            "Say which lines to compare: --where CONDITION, with or without --against-where, or only --against INDEX."
+        )
+        raise click.UsageError(message)
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        read = read_texts(common, files, texts)
+        other, lines = read.folded, ~read.wanted
+        if against is not None:
+            other_read = read_texts(common, (), replace(texts, index=against))
+            other, lines = other_read.folded, other_read.wanted
+        elif against_where is not None:
+            lines = wanted_lines(other.columns, len(other.ends), against_where)
+        elif not lines.any():
+            message = _("Every line meets {condition!r}, so nothing is left to compare with. Narrow the condition.")
+            raise ConfigError(message.format(condition=texts.where))
+        _report(common, compare_words((read.folded, read.wanted), (other, lines), least=options.min_count), options)
+
+
+@click.command()
+@input_argument
+@takes(NewWordOptions, "limits")
+@takes(CountOptions, "options")
+@input_options
+@shared_options("segmented", "user_dictionary")
+@common_options
+@reads("text")
+def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:
+    """Find candidates for words that the segmenter does not know.
+
+    Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
+    two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words in the
+    segmenter's dictionary or in --user-dictionary are left out; with --segmented, tokens of the text are. Delete the
+    rows that are not words, then give the table to segment, index, embed and concordance as a user dictionary.
+
+    \b
+    Example:
+      elmo-zh words news/ --output words.tsv
+      elmo-zh concordance 负载均衡 news/ --user-dictionary words.tsv
+      elmo-zh pipeline news/ --run runs/news --set text.user_dictionary=words.tsv
+    """
+    from elmo_zh.concordance.new_words import find_new_words, iter_runs, token_finder, word_finder
+
+    config = common.config
+    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+        with common.opened_texts(files) as texts:
+            segmented, text = common.segmented, None if common.segmented else config.text
+            is_known = token_finder(texts) if segmented else word_finder(config.text, common.user_dictionary)
+            rows = find_new_words(lambda reporter: iter_runs(texts, text, reporter), is_known, limits, common.console)
+        _report(common, rows, options)
+
+
+def _report(common: Common, found: Sequence[Any], options: CountOptions, *, by: str = "") -> None:
+    """Write the table and print its first rows; with `by`, the first rows for each value of that column."""
+    rows = [row if isinstance(row, dict) else asdict(row) for row in found]
+    if options.output:
+        save_rows(rows, options.output)
+    shown = [
+        row for _value, part in groupby(rows, lambda row: row.get(by)) for row in islice(part, options.top or None)
+    ]
+    # `name`, a word or a phrase, is headed like the option that gives it.
+    printed = [{"word" if name == "name" else name: value for name, value in row.items()} for row in shown]
+    result = {"count": len(rows), "output": str(options.output) if options.output else None}
+    common.finish({"rows": shown, **result}, *table(printed), "", *figures({**result, "shown": len(shown)}))

@@ -1,37 +1,40 @@
-"""Messages and progress on stderr: a progress bar on a terminal, plain lines in a log."""
+"""What people see besides results: messages, progress, failures and help, in their language."""
 
 import errno
+import gettext
+import inspect
+import os
+import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 import click
 from tqdm import tqdm
 
-from elmo_zh.language import N_, _
-from elmo_zh.run.reporter import Progress
+from elmo_zh.config.load import name_here, sections_with
+from elmo_zh.errors import ElmoZhError
+from elmo_zh.invocation import explain_missing
+from elmo_zh.language import DOMAIN, LOCALES, N_, _, chosen_language
+from elmo_zh.run.disk_space import ADVICE, is_full_disk, system_error_number
+from elmo_zh.run.reporter import Progress, display_width, wrapped
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
 # What progress bars show: descriptions, units and figures, which callers give as plain names.
 _NAMES = (
     *(N_("segment"), N_("vocab"), N_("encode"), N_("train"), N_("evaluate"), N_("score"), N_("pairs"), N_("predict")),
-    *(
-        N_("index"),
-        N_("count"),
-        N_("choose"),
-        N_("join"),
-        N_("drift"),
-        N_("usages"),
-        N_("words used alike"),
-        N_("vectors"),
-    ),
-    *(N_("surprisal"), N_("compare"), N_("linear models"), N_("read the text")),
-    *(N_("tokens"), N_("lines"), N_("texts"), N_("words"), N_("occurrences"), N_("models"), N_("training runs")),
+    *(N_("index"), N_("count"), N_("choose"), N_("join"), N_("drift"), N_("usages"), N_("words used alike")),
+    *(N_("vectors"), N_("surprisal"), N_("compare"), N_("linear models"), N_("read the text"), N_("tokens")),
+    *(N_("lines"), N_("texts"), N_("words"), N_("occurrences"), N_("models"), N_("training runs")),
     *(N_("epochs"), N_("loss"), N_("dev")),
 )
+_COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
+# Settings that are options of other commands under another name.
+_SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
+_EXAMPLE = N_("Example:")
 
 
 def one_line(message: str) -> str:
@@ -55,20 +58,23 @@ class TerminalStream:
 
     def write(self, text: str) -> int:
         """Write a text."""
-        self._unless_closed(lambda: self._stream.write(text))
+        with _unless_closed():
+            self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         """Write what is buffered."""
-        self._unless_closed(self._stream.flush)
+        with _unless_closed():
+            self._stream.flush()
 
-    @staticmethod
-    def _unless_closed(write: Callable[[], object]) -> None:
-        try:
-            write()
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
+
+@contextmanager
+def _unless_closed() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
 
 
 class Console:
@@ -90,7 +96,7 @@ class Console:
     def progress(
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> Iterator[Progress]:
-        """Show a running count with its rate and the time remaining."""
+        """Show a running count with its rate and the time remaining: a bar on a terminal, plain lines in a log."""
         on_terminal = sys.stderr.isatty()
         with (tqdm if on_terminal else _Lines)(
             desc=_(description),
@@ -139,3 +145,105 @@ class _Lines(tqdm):  # type: ignore[misc]
         """Print a line; print nothing for "", with which tqdm clears a bar."""
         if msg is None:
             click.echo(str(self), err=True)
+
+
+def explain_failure(error: Exception, command: str = "") -> list[str] | None:
+    """Return the messages for a known problem in a command, or None for a bug, which needs its traceback.
+
+    This is the one place where exceptions of libraries and of the system become error messages.
+    """
+    if isinstance(error, ElmoZhError):
+        return list(error.messages)
+    if isinstance(error, ImportError) and (message := explain_missing(error, command)):
+        return [message]
+    text = " ".join(str(error).split())
+    number = system_error_number(error)
+    filename = error.filename if isinstance(error, OSError) else None
+    system = os.strerror(number) if number else text
+    place = f"{filename}: " if filename else ""
+    if is_full_disk(error):
+        return [_("{place}The disk is full. {ADVICE}").format(place=place, ADVICE=_(ADVICE))]
+    if number == errno.ENOMEM or isinstance(error, MemoryError) or re.search("out of memory|t allocate memory", text):
+        message = _(
+            "There is not enough memory ({detail}). Lower text.num_workers, train.batch_size or embed.batch_tokens, or"
+            " process less text."
+        )
+        return [message.format(detail=system[:200] or "MemoryError")]
+    if number or isinstance(error, OSError):
+        return [_("{place}{system}. Check the path, its permissions and the disk.").format(place=place, system=system)]
+    return None
+
+
+def with_advice(error: click.UsageError) -> click.UsageError:
+    """Return a usage error that names the argument or the setting that the user probably meant by an unknown option."""
+    context = error.ctx
+    if not isinstance(error, click.NoSuchOption) or context is None:
+        return error
+    key, advice = error.option_name.lstrip("-").replace("-", "_"), ""
+    arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
+    if key.upper() in [(argument.metavar or argument.name or "").strip("[].").upper() for argument in arguments]:
+        advice = _("{shown} is an argument: give it without --.").format(shown=key.upper())
+    elif context.info_name in _COMMANDS_WITH_SETTINGS:
+        setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
+        named = [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]
+        use = _("Use the setting: --set {setting}")
+        advice = use.format(setting=", --set ".join(named)) if named else name_here(key)
+    return click.UsageError(f"{error.message} {advice}", context) if advice else error
+
+
+def translate_help(command: click.Command, translate: Callable[[str], str] = _) -> None:
+    """Translate the help texts of a command, its options and its subcommands, paragraph by paragraph."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(
+        text.replace(_EXAMPLE, translate(_EXAMPLE)) if text.startswith("\b") else translate(" ".join(text.split()))
+        for text in paragraphs
+    )
+    for option in command.params:
+        if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
+            # click translates words when it is imported, before it knows the catalogue, or not at all.
+            option.type.name = translate(option.type.name)
+        if isinstance(option, click.Option) and option.help:
+            option.help = translate(option.help)
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        translate_help(subcommand, translate)
+
+
+def speak(command: click.Group) -> None:
+    """Make click and the help of all commands use the language of the environment."""
+    language = chosen_language()
+    # click translates its own words with gettext, which looks at this variable first.
+    os.environ["LANGUAGE"] = language
+    if language != "en":
+        gettext.bindtextdomain(DOMAIN, str(LOCALES))
+        click.Context.formatter_class = _WideFormatter
+        translate_help(command)
+
+
+class _WideFormatter(click.HelpFormatter):
+    """Formats help in which characters may be two columns wide."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write the title of a section, with a full-width colon in Chinese."""
+        self.write(f"{' ' * self.current_indent}{heading}：\n")
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs, indented; those that begin with \\b keep their line breaks."""
+        for number, paragraph in enumerate(text.split("\n\n")):
+            if number:
+                self.write("\n")
+            lines = paragraph.split("\n")[1:] if paragraph.startswith("\b") else [" ".join(paragraph.split())]
+            for line in lines:
+                kept = [line] if paragraph.startswith("\b") else wrapped(line, self.width - self.current_indent)
+                self.write("".join(f"{' ' * self.current_indent}{part}\n" for part in kept))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names and their descriptions in two columns."""
+        rows = list(rows)
+        first = min(max(display_width(name) for name, _ in rows), col_max) + col_spacing
+        for name, description in rows:
+            margin = " " * (self.current_indent + first)
+            lines = list(wrapped(description, max(self.width - len(margin), 10)))
+            start = f"{' ' * self.current_indent}{name}"
+            fits = display_width(name) <= first - col_spacing
+            self.write(f"{start}{' ' * (first - display_width(name))}{lines.pop(0)}\n" if fits else f"{start}\n")
+            self.write("".join(f"{margin}{line}\n" for line in lines if line))

@@ -1,4 +1,4 @@
-"""The command that converts models of other programs."""
+"""The commands that convert models of other programs, and look at anything that elmo-zh wrote."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,11 +8,20 @@ import click
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleForm
-from elmo_zh.cli.options import Common, common_options, output_option, reads, takes
-from elmo_zh.cli.stages import embed_with
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    common_options_of_readers,
+    figures,
+    output_option,
+    reads,
+    refuse_together,
+    shared_options,
+    takes,
+)
 from elmo_zh.config import config_names
 from elmo_zh.config.declare import declare
-from elmo_zh.errors import BundleError, OptionError
+from elmo_zh.errors import BundleError, OptionError, OutputError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
@@ -84,8 +93,8 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
       elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
-    if chosen.warm_on is not None and form.layout != "bundle":
-        raise click.UsageError(_("--warm-on needs --layout bundle: no other layout can store a warm state."))
+    if chosen.warm_on is not None:
+        refuse_together("--warm-on", {f"--layout {form.layout}": form.layout != "bundle"})
     from elmo_zh.convert.convert import ConvertSettings, convert_model
     from elmo_zh.convert.model_files import ChosenFiles
 
@@ -111,16 +120,14 @@ def _report_conversion(common: Common, model: "BundleSource", output: Path, layo
         common.console.note(_("No other layout than bundle can store the model's warm state, so it is left out."))
     if model.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(_(POOR_FROM_ZERO))
-    message = _(
-        "Wrote {path}: {mode} mode, {layers} layers, cell {cell}, projection {projection}, {rows} vocabulary rows."
-    )
-    rows = f"{len(model.vocabulary):,}" if model.vocabulary else "0"
-    sizes = {"layers": shape.num_layers, "cell": shape.cell_dim, "projection": shape.projection_dim, "rows": rows}
+    sizes = {"num_layers": shape.num_layers, "cell_dim": shape.cell_dim, "projection_dim": shape.projection_dim}
+    result = {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state, **sizes}
+    segmented = ("--segmented",) if model.text is None else ()
     common.finish(
-        {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state},
-        message.format(path=output, mode=shape.mode, **sizes),
+        {**result, "num_words": len(model.vocabulary or ())},
+        *figures(result),
         *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
-        *([embed_with(output, segmented=model.text is None)] if layout == "bundle" else ()),
+        following=("embed", "file.txt", "--model", output, *segmented) if layout == "bundle" else (),
     )
 
 
@@ -140,3 +147,43 @@ def _known_text(common: Common) -> "KnownText":
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(_("{path} is missing. Check the path.").format(path=dictionary))
     return KnownText(config=config, user_dictionary=dictionary)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path("runs"))
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Also test a model bundle on this machine, or compare the files of another output with their digests.",
+)
+@shared_options("device")
+@common_options_of_readers
+def info(common: Common, /, path: Path, check: bool) -> None:
+    """Show what a run, model, index, task or comparison is.
+
+    Use it to see what a folder was made from, its figures, and what to do next. PATH is a run, finished or not; a
+    folder of runs, by default runs, which are listed newest first; a model bundle, the name of an installed model, or
+    the folder of another program's model; or the output of index, task fit, task compare or task probe.
+
+    With --check, the exit status is 1 if something is wrong. For a model bundle, this checks that its stored sentences
+    still give their stored vectors and tokens; that other sentences in a batch change nothing; and that vocabulary and
+    embedding match. For other outputs and runs, it checks that no file has changed since it was written.
+
+    \b
+    Example:
+      elmo-zh info
+      elmo-zh info runs/mine --check
+      elmo-zh info runs/mine/model --json
+      elmo-zh info my.index
+    """
+    from elmo_zh.info.describe import describe
+
+    path = find_bundle(path)
+    description = describe(path, check=check, device=common.device or "auto")
+    values = description.values
+    if check:
+        values["passed"] = not description.problems
+    common.finish(values, *description.lines)
+    if description.problems:
+        message = _("{path} fails these checks: {problems}. Write or copy the folder again.")
+        raise OutputError(message.format(path=path, problems="; ".join(map(_, description.problems))))

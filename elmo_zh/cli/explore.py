@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.model_options import load_embedder, load_embedder_of
-from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
+from elmo_zh.cli.options import Common, common_options, figures, output_option, reads, shared_options, takes
+from elmo_zh.config.declare import declare
 from elmo_zh.contexts import PageChoice
 from elmo_zh.language import _
-from elmo_zh.run.reporter import counted, first_ten, format_bytes
+from elmo_zh.run.reporter import first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
@@ -23,18 +24,21 @@ if TYPE_CHECKING:
     from elmo_zh.explore.page_content import PageContent
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
-_PORT = 8337
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """The options of `explore` for serving the page."""
+
+    port: int = declare(
+        8337, "Port to serve the page on when --output is not given; 0 picks a free port.", least=0, most=65535
+    )
+    no_browser: bool = declare(False, "Do not open a browser; only print the address of the page.")
 
 
 @click.command()
 @click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
 @output_option("PAGE", "HTML file to write. Default: serve the page on this machine, until Ctrl-C.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    help=f"Port to serve the page on when --output is not given; 0 picks a free port. Default: {_PORT}.",
-)
-@click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address of the page.")
+@takes(ServeOptions, "serve")
 @takes(PageChoice, "choice")
 @shared_options(
     "model",
@@ -49,8 +53,7 @@ def explore(
     /,
     index_path: Path | None,
     output: Path | None,
-    port: int | None,
-    no_browser: bool,
+    serve: ServeOptions,
     choice: PageChoice,
 ) -> None:
     """Look at words in their sentences, on a page in the browser.
@@ -71,27 +74,29 @@ def explore(
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
-    from elmo_zh.explore.page import check_packages
+    from elmo_zh.explore.page import check_packages, write_page
     from elmo_zh.explore.page_content import PageContent
-    from elmo_zh.explore.server import LiveSentences
+    from elmo_zh.explore.server import ExploreServer, LiveSentences
 
     check_packages()
     with ExitStack() as stack:
         stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
-        server = stack.enter_context(_server(port).serving()) if output is None else None
+        server = stack.enter_context(ExploreServer(serve.port).serving()) if output is None else None
         # Announce the page once, before the first step that takes long; errors before that open no browser.
-        opens = not (no_browser or common.as_json)
+        opens = not (serve.no_browser or common.as_json)
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
         index, embedder = _load(common, index_path, announce)
-        labels = _labels(common, index, choice.labels)
+        labels = _labels(index, choice.labels)
         choice = _with_words(common, index, choice)
         if announce:
             announce()
         content = PageContent(index, embedder, choice, common.console, labels)
         if server is not None:
-            _serve(common, server, content, LiveSentences(index, embedder, content))
+            _show(common, server, content, LiveSentences(index, embedder, content))
         elif output is not None:
-            _write(common, embedder, output, content.whole())
+            data = content.whole()
+            result = {"output": str(output), "bytes": write_page(data, output), **_counts(data)}
+            common.finish(result, *figures(result), bundle=embedder.bundle)
 
 
 def _load(
@@ -114,7 +119,7 @@ def _load(
     return index, load_embedder_of(common, index)
 
 
-def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointLabels | None":
+def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
     """Return the labels read from a table; by default, the senses marked in the sample text."""
     from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
@@ -123,12 +128,7 @@ def _labels(common: Common, index: "ContextIndex", path: Path | None) -> "PointL
         return PointLabels.load(path, index.sources, archives=index.archives)
     senses = labels_of_sample(index)
     labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
-    if not labels or not labels.rows:
-        return None
-    common.console.note(
-        _("Labels: the senses marked in {senses}. To show other labels: --labels FILE").format(senses=senses)
-    )
-    return labels
+    return labels if labels and labels.rows else None
 
 
 def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
@@ -138,31 +138,16 @@ def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> Pa
     from elmo_zh.explore.points import by_count
 
     listed = load_word_list(choice.word_list) if choice.word_list else frozenset()
-    found = by_count(index, listed)
-    if missing := sorted(listed.difference(found)):
-        number = counted(len(missing), "{number} word", "{number} words")
-        problem = _("The index {path} lacks {number} from --words {word_list}: {missing}").format(
-            path=index.path, number=number, word_list=choice.word_list, missing=first_ten(missing)
-        )
-        if not found:
+    words = by_count(index, listed)
+    if missing := sorted(listed.difference(words)):
+        message = _("The index {path} lacks words from --words {word_list}: {missing}")
+        problem = message.format(path=index.path, word_list=choice.word_list, missing=first_ten(missing))
+        if not words:
             raise ElmoZhError(problem)
         common.console.warn(problem)
     for word in choice.words:
         index.occurrences(word)  # raises if the index does not have the word
-    return replace(choice, words=(*choice.words, *found))
-
-
-def _server(port: int | None) -> "ExploreServer":
-    """Return a server; if no port is given and the usual one is in use, choose another."""
-    from elmo_zh.errors import OutputError
-    from elmo_zh.explore.server import ExploreServer
-
-    try:
-        return ExploreServer(_PORT if port is None else port)
-    except OutputError:
-        if port is not None:
-            raise
-        return ExploreServer(0)  # its address is shown
+    return replace(choice, words=(*choice.words, *words))
 
 
 def _announce(common: Common, address: str, *, opens: bool) -> None:
@@ -173,20 +158,14 @@ def _announce(common: Common, address: str, *, opens: bool) -> None:
     common.console.note(line.format(address=address))
 
 
-def _serve(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
+def _show(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
     """Show the page and compute the rest of it until Ctrl-C, which is the normal way to end it."""
     from elmo_zh.explore.page import build_page
 
-    described = _described(content.overview)
     server.show(build_page(content.overview, live=True), sentences)
-    occurrences, words = (
-        counted(described["occurrences"], "{number} occurrence", "{number} occurrences"),
-        counted(content.num_words, "{number} word", "{number} words"),
-    )
-    line = _("{address} shows {occurrences} of {words}. Ctrl-C stops the server.").format(
-        address=server.address, occurrences=occurrences, words=words
-    )
-    common.finish({"address": server.address, **described}, line, bundle=sentences.embedder.bundle)
+    result = {"address": server.address, **_counts(content.overview)}
+    end = _("Ctrl-C stops the server.")
+    common.finish(result, *figures(result), end, bundle=sentences.embedder.bundle)
     sys.stdout.flush()
     try:
         sentences.compute_words()
@@ -195,27 +174,9 @@ def _serve(common: Common, server: "ExploreServer", content: "PageContent", sent
         return
 
 
-def _described(data: dict[str, Any]) -> dict[str, Any]:
+def _counts(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "words": [word for word, *_ in data["words"]],
         "occurrences": len(data["points"]),
         "lines": len(data["lines"]),
     }
-
-
-def _write(common: Common, embedder: "ElmoEmbedder", output: Path, data: dict[str, Any]) -> None:
-    from elmo_zh.explore.page import write_page
-
-    num_bytes = write_page(data, output)
-    words = data["words"]
-    common.finish(
-        {"output": str(output), "bytes": num_bytes, **_described(data)},
-        _("{output} shows {data} of {words} ({num_bytes}).").format(
-            output=output,
-            data=counted(len(data["points"]), "{number} occurrence", "{number} occurrences"),
-            words=counted(len(words), "{number} word", "{number} words"),
-            num_bytes=format_bytes(num_bytes),
-        ),
-        _("Next: open {as_uri} in a browser.").format(as_uri=output.resolve().as_uri()),
-        bundle=embedder.bundle,
-    )

@@ -7,7 +7,6 @@ import click
 
 from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, find_same_bundle
 from elmo_zh.cli.options import Common, shared_options
-from elmo_zh.invocation import program
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
@@ -22,71 +21,19 @@ index_model_option = shared_options(
 )
 
 
-class IndexPath(click.Path):
-    """The folder of an index, as a command-line value."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
-        """Return advice on making an index, which click adds to its message about the missing value."""
-        return _("Make an index with: {program} index TEXT --output INDEX").format(program=program())
-
-
 index_option = click.option(
     "--index",
     "index_path",
-    type=IndexPath(),
+    type=click.Path(path_type=Path),
+    required=True,
     metavar="INDEX",
-    help="Folder that the index command wrote. Default: the index that explore made for the model.",
+    help="Folder that the index command wrote.",
 )
-
-
-def refuse_splitting(common: Common, split_sentences: bool) -> None:
-    """Raise UsageError if segmented text is to be split into sentences."""
-    if split_sentences and common.segmented:
-        raise click.UsageError(
-            _("With --segmented, each line must already be one sentence. Leave out --split-sentences.")
-        )
 
 
 def model_path(given: Path | None) -> Path:
     """Return the folder of the given model or the default one."""
     return find_bundle(given) if given else default_bundle()
-
-
-def index_or_own(common: Common, given: Path | None) -> Path:
-    """Return the folder of the given index or of the one made by `explore`; raise UsageError if there is neither."""
-    if given is not None:
-        return given
-    found = own_index_path(common.model)
-    if found is None:
-        raise click.UsageError(
-            _("Missing option '--index'. Make an index with: {program} index TEXT --output INDEX").format(
-                program=program()
-            )
-        )
-    common.console.note(_("Index: {found}, made by explore. To use another one: --index INDEX").format(found=found))
-    return found
-
-
-def own_index_path(model: Path | None = None) -> Path | None:
-    """Return the folder of the index that `explore` made from a model's own text, or None."""
-    from elmo_zh.bundle.layout import BundleLayout
-    from elmo_zh.errors import BundleError
-    from elmo_zh.explore.own_index import Subject
-    from elmo_zh.run.files import file_digest
-    from elmo_zh.run.mark import kind_of
-
-    try:
-        subject = Subject.find(model)
-    except BundleError:
-        if model is not None:
-            raise
-        return None  # without any model nothing has been made
-    info = BundleLayout(subject.model).info
-    path = subject.index(file_digest(info)) if info.is_file() else None
-    return path if path and kind_of(path) == "index" else None
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
@@ -130,7 +77,7 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the given or the default model, say which it is, and warn about settings that make it worse or slower."""
+    """Load the given or the default model, and say which it is and what of a user dictionary has no effect."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()
@@ -149,12 +96,6 @@ def load_embedder(
     )
     if common.user_dictionary is not None:
         embedder.report_dictionary(common.console)
-    if advice := embedder.precision_advice():
-        common.console.warn(
-            _("Using bfloat16, but the better choice is {advice}. --precision float32 is also exact.").format(
-                advice=advice
-            )
-        )
     return embedder
 
 

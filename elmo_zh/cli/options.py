@@ -4,22 +4,22 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
 import click
-from click.shell_completion import CompletionItem
 
 from elmo_zh.choices import DEVICES
 from elmo_zh.cli.console import Console
-from elmo_zh.config import Config, config_names, load_config, render_config, setting
+from elmo_zh.config import Config, config_names, load_config, setting
 from elmo_zh.config.declare import Value, declare, values_of
+from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.reporter import aligned
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -59,7 +59,6 @@ class Common:
     force: bool = declare(False, "Run even if nothing has changed, and overwrite the output.")
     quiet: bool = declare(False, "Print only warnings and errors.")
     as_json: bool = declare(False, "Print the result as one JSON object on stdout.", names=("--json",))
-    print_config: bool = declare(False, "Print the settings that the command would use, with explanations, and exit.")
     user_dictionary: Path | None = declare(
         None,
         "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by"
@@ -137,20 +136,33 @@ class Common:
             yield [input_text(each, text, segmented=self.segmented, from_name=from_name) for each in sources.sources]
 
     @contextmanager
-    def claimed(self, *outputs: Path | None, formats: Collection[str] = ()) -> Iterator[None]:
-        """Reserve the files that a command writes; if `formats` are given, each name must end with one of them."""
+    def claimed(
+        self, output: Path | None, picture: Path | None = None, *, formats: Collection[str] = ()
+    ) -> Iterator[None]:
+        """Reserve the files that a command writes; if `formats` are given, the output must end with one of them."""
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
-            for path in filter(None, outputs):
-                if formats:
-                    require_suffix(path, formats)
-                names = "--picture" if path.suffix == ".png" else "--output", "--force"
-                stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force, names=names))
+            for path, option, suffixes in ((output, "--output", formats), (picture, "--picture", (".png",))):
+                if path is not None and suffixes:
+                    require_suffix(path, suffixes, option)
+            for path, option in ((output, "--output"), (picture, "--picture")):
+                if path is not None:
+                    claim = claimed_output(path, (), Path.is_file, force=self.force, names=(option, "--force"))
+                    stack.enter_context(claim)
             yield
 
-    def finish(self, result: Mapping[str, Any], *lines: str, bundle: "Bundle | None" = None) -> None:
-        """Print the result: with --json, one JSON object that includes the model used; otherwise, lines for people."""
+    def finish(
+        self,
+        result: Mapping[str, Any],
+        *lines: str,
+        bundle: "Bundle | None" = None,
+        following: Sequence[str | Path] = (),
+    ) -> None:
+        """Print the result: with --json, one JSON object that includes the model used; otherwise lines for people.
+
+        `following` has the words of the command to type next.
+        """
         if bundle is not None:
             from elmo_zh.bundle.description import describe_model
 
@@ -158,7 +170,7 @@ class Common:
         if self.as_json:
             click.echo(json.dumps(_without_nan(result), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
-            for line in lines:
+            for line in (*lines, *([_("Next: {command}").format(command=command(*following))] if following else [])):
                 click.echo(line)
 
 
@@ -169,6 +181,28 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_nan(item) for key, item in value.items()}
     return [_without_nan(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def figures(result: Mapping[str, Any]) -> list[str]:
+    """Return a line for each value of a result that has one, with its name in JSON."""
+    from elmo_zh.info.describe import rows
+
+    return [*rows({name: value for name, value in result.items() if value is not None})]
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a table below the names of its columns; those with text are left-aligned."""
+    if not rows:
+        return []
+    left = [number for number, value in enumerate(rows[0].values()) if isinstance(value, str)]
+    header = [name.replace("_", " ") for name in rows[0]]
+    return [*aligned([[*map(_cell, row.values())] for row in rows], left, header)]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 class _Path(click.Path):
@@ -198,10 +232,6 @@ class DeclaredType(click.ParamType[Any]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
         """Return the choices, or the kind of value, as help shows them."""
         return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else _(self.name).upper()
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Return the choices that begin with what is typed."""
-        return [CompletionItem(name) for name in self.value.choices or () if name.startswith(incomplete)]
 
 
 class DeclaredOption(click.Option):
@@ -263,10 +293,10 @@ def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Call
 
     def decorate(function: Function) -> Any:
         @wraps(function)
-        def command(*args: Any, **values: Any) -> Any:
+        def decorated(*args: Any, **values: Any) -> Any:
             return function(*args, **{parameter: group(**{name: values.pop(name) for name in declared})}, **values)
 
-        return with_options(command, [_option(value, name) for name, value in declared.items()])
+        return with_options(decorated, [_option(value, name) for name, value in declared.items()])
 
     return decorate
 
@@ -277,11 +307,11 @@ def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function
     return lambda function: with_options(function, options)
 
 
-def setting_option(name: str, *names: str, metavar: str | None = None) -> Callable[[Function], Function]:
-    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless other names are given."""
+def setting_option(name: str, *names: str) -> Callable[[Function], Function]:
+    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless names say otherwise."""
     value = setting(name)
     assert value is not None
-    return _option(value, name.replace(".", "__"), names, metavar=metavar, is_setting=True, default=None)
+    return _option(value, name.replace(".", "__"), names, is_setting=True, default=None)
 
 
 def setting_options(*settings: str) -> Callable[[Function], Function]:
@@ -312,7 +342,7 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
     """
 
     @wraps(function)
-    def command(**values: Any) -> Any:
+    def decorated(**values: Any) -> Any:
         context = click.get_current_context()
         for name in ("output", "picture"):
             # click turns "" into the current folder.
@@ -325,9 +355,9 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
         with inputs_noted(_given_paths(context)):
             return function(common, **values)
 
-    first, last = ("config_path", "assignments"), ("quiet", "as_json", "print_config")
+    first, last = ("config_path", "assignments"), ("quiet", "as_json")
     force = shared_options("force", hidden=hides_force)
-    return with_options(command, [shared_options(*first), force, shared_options(*last)])
+    return with_options(decorated, [shared_options(*first), force, shared_options(*last)])
 
 
 def _name_unread(common: Common, context: click.Context, also_read: Collection[str]) -> None:
@@ -339,9 +369,9 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
         read -= {"text", *_OF_RAW_TEXT}
     for name in sorted(common.named):
         if name not in read and name.partition(".")[0] not in read:
-            command = context.command_path.removeprefix(context.find_root().command_path).strip()
-            command += " --segmented" if common.segmented else ""
-            common.console.warn(_("{name} has no effect on {command}.").format(name=name, command=command))
+            typed = context.command_path.removeprefix(context.find_root().command_path).strip()
+            typed += " --segmented" if common.segmented else ""
+            common.console.warn(_("{name} has no effect on {command}.").format(name=name, command=typed))
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
@@ -351,23 +381,24 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 
 def input_options(function: Function) -> Function:
     """Add the reading options of commands that may not skip lines."""
-    return with_options(function, [_format_option("--input-format"), _field_option, encoding_option])
+    return setting_options("text.format", "text.field", "text.encoding")(function)
 
 
 def reading_options(function: Function) -> Function:
     """Add the options for reading a corpus; each sets the value of the same name in the `text` section."""
-    shared = [_format_option("--format", "--input-format"), _field_option, encoding_option]
-    return with_options(function, [*shared, setting_options("text.bad_bytes", "text.document")])
+    others = setting_options("text.field", "text.encoding", "text.bad_bytes", "text.document")
+    return with_options(function, [setting_option("text.format", "--format", "--input-format"), others])
 
 
-def _format_option(*names: str) -> Callable[[Function], Function]:
-    return setting_option("text.format", *names, metavar="FORMAT")
-
-
-_field_option = setting_option("text.field", metavar="NAME,...")
-encoding_option = setting_option("text.encoding", metavar="NAME")
 # Where the tasks of the corpus stages run; it does not change the results.
 engine_options = shared_options("engine", "scheduler")
+
+
+def refuse_together(option: str, others: Mapping[str, bool]) -> None:
+    """Raise UsageError if one of the other options is given too; each comes with whether it is given."""
+    for other in [name for name, is_given in others.items() if is_given]:
+        message = _("{option} and {other} cannot be combined. Leave out one of them.")
+        raise click.UsageError(message.format(option=option, other=other))
 
 
 def output_option(
@@ -385,29 +416,3 @@ def _only_standard_input(_context: click.Context, _parameter: object, files: tup
 
 
 input_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_only_standard_input)
-
-
-class SettingsGroup(click.Group):
-    """A click group whose commands print their settings if given --print-config, and then need no other arguments."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the name of the called command, the command itself, and its arguments."""
-        name, command, rest = super().resolve_command(ctx, args)
-        is_whole = command is not None and not isinstance(command, click.Group)
-        if command is not None and is_whole and "--print-config" in rest and "--help" not in rest:
-            command = settings_command(command)
-        return name, command, rest
-
-
-def settings_command(command: click.Command) -> click.Command:
-    """Return a command that takes the options of another one, requires none of them, and prints the settings."""
-    params = [copy(param) for param in command.params]
-    for param in params:
-        param.required = False
-
-    def print_settings(**values: Any) -> None:
-        click.echo(render_config(Common.taken_from(values).config), nl=False)
-
-    return click.Command(command.name, params=params, callback=print_settings, help=command.help)

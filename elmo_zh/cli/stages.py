@@ -1,10 +1,12 @@
-"""The commands that each run one stage, and `pipeline`, which runs them all."""
+"""The commands that each run one stage; `pipeline`, which runs them all; and `plan`, which estimates their cost."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -14,6 +16,7 @@ from elmo_zh.cli.options import (
     Common,
     Function,
     common_options,
+    common_options_of_readers,
     engine_options,
     output_option,
     reading_options,
@@ -21,8 +24,11 @@ from elmo_zh.cli.options import (
     takes,
 )
 from elmo_zh.config import Config
+from elmo_zh.config.declare import declare
+from elmo_zh.errors import OptionError
 from elmo_zh.invocation import command
 from elmo_zh.language import _
+from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext, StageOutcome, refuse_settings_of
 from elmo_zh.run.stage_table import (
@@ -55,7 +61,9 @@ def _check_run_path(context: click.Context, _parameter: click.Parameter, path: P
     return path
 
 
-def run_option(description: str, *, required: bool = True) -> Callable[[Function], Function]:
+def _run_option(
+    description: str = "Folder of the run; segment and pipeline create it.", *, required: bool = True
+) -> Callable[[Function], Function]:
     """Return the option --run, which refuses a folder that is something other than a run."""
     kind = click.Path(path_type=Path, file_okay=False)
     return click.option(
@@ -74,14 +82,15 @@ def _from_option(name: str, description: str) -> Callable[[Function], Function]:
     return click.option("--from", name, type=kind, metavar="FILE", help=description)
 
 
-corpus_argument = click.argument("corpus", nargs=-1, required=True)
-_run_option = run_option("Folder of the run; segment and pipeline create it.")
-start_option = _init_option("Start from the weights of this model, trained on other text. Default: train from scratch.")
+_corpus_argument = click.argument("corpus", nargs=-1, required=True)
+_start_option = _init_option(
+    "Start from the weights of this model, trained on other text. Default: train from scratch."
+)
 
 
 @click.command()
-@corpus_argument
-@_run_option
+@_corpus_argument
+@_run_option()
 @reading_options
 @engine_options
 @common_options
@@ -111,7 +120,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 
 
 @click.command()
-@_run_option
+@_run_option()
 @_init_option("Keep all words in this model's vocabulary, and use its [model] settings. Default: no model.")
 @_from_option(
     "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
@@ -133,14 +142,15 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
     """
     from elmo_zh.stages.vocab import vocab as build_vocabulary
 
-    if init and words:
-        raise _two_sources_of_words("--from")
-    changes = {"vocab": {"init": "", "words": str(words.absolute())}} if words else starting_from(common, init, "vocab")
+    changes = starting_from(common, init, "vocab")
+    if words:
+        of_init = changes.get("vocab", {}).get("init", "")
+        changes = {"vocab": {"init": of_init, "words": str(words.absolute())}}
     _run_stage(common, run_path, VOCAB, build_vocabulary, changes)
 
 
 @click.command()
-@_run_option
+@_run_option()
 @_from_option("vectors", "Use the vectors of this file, in word2vec's text format. Default: train new vectors.")
 @common_options
 def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
@@ -160,7 +170,7 @@ def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
 
 
 @click.command()
-@_run_option
+@_run_option()
 @engine_options
 @common_options
 def encode(common: Common, /, run_path: Path) -> None:
@@ -179,8 +189,8 @@ def encode(common: Common, /, run_path: Path) -> None:
 
 
 @click.command()
-@_run_option
-@start_option
+@_run_option()
+@_start_option
 @shared_options("device")
 @common_options
 def train(common: Common, /, run_path: Path, init: Path | None) -> None:
@@ -219,26 +229,28 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
             train_on_other_rank(RunDir(run_path), group)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """The options of `export` besides the form of the bundle."""
+
+    checkpoint: str = declare(
+        "best",
+        "Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
+        metavar="best|last|STEP",
+    )
+    no_word2vec: bool = declare(
+        False,
+        "Leave out the run's word2vec vectors, which bundles otherwise contain (as float16) for use in task models.",
+    )
+
+
 @click.command()
-@_run_option
-@click.option(
-    "--checkpoint",
-    default="best",
-    show_default=True,
-    metavar="best|last|STEP",
-    help="Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
-)
+@_run_option()
 @output_option("DIR", "Folder to write. Default: RUN/model.", is_folder=True)
 @takes(BundleForm, "form")
-@click.option(
-    "--no-word2vec",
-    is_flag=True,
-    help="Leave out the run's word2vec vectors, which bundles otherwise contain (as float16) for use in task models.",
-)
+@takes(ExportOptions, "options")
 @common_options
-def export(
-    common: Common, /, run_path: Path, checkpoint: str, output: Path | None, form: BundleForm, no_word2vec: bool
-) -> None:
+def export(common: Common, /, run_path: Path, output: Path | None, form: BundleForm, options: ExportOptions) -> None:
     """Export a checkpoint as a model bundle.
 
     Use it after train, or after interrupting train, to try the model. A bundle is a folder with weights.hdf5,
@@ -255,23 +267,19 @@ def export(
     """
     from elmo_zh.stages.export import export as export_model
 
-    given = [f"--layout {form.layout}"] if form.layout != "bundle" else []
-    given += [f"--dtype {form.dtype}"] if form.dtype != "float32" else []
-    given += ["--no-word2vec"] if no_word2vec else []
-    if output is None and given:
-        raise click.UsageError(
-            _("{given} needs --output DIR, because RUN/model is for the full float32 bundle.").format(given=given[0])
-        )
-    form = replace(form, with_word2vec=not no_word2vec)
-    work = partial(export_model, checkpoint=checkpoint, output=output, form=form)
-    following = embed_with(output or RunDir(run_path).model) if form.layout == "bundle" else ""
-    _run_stage(common, run_path, EXPORT, work, following=following)
+    if output is None and (options.no_word2vec or form != BundleForm()):
+        message = _("RUN/model is for the full float32 bundle. For another --layout or --dtype, add --output DIR.")
+        raise click.UsageError(message)
+    form = replace(form, with_word2vec=not options.no_word2vec)
+    work = partial(export_model, checkpoint=options.checkpoint, output=output, form=form)
+    following = ("embed", "file.txt", "--model", output or RunDir(run_path).model)
+    _run_stage(common, run_path, EXPORT, work, following=following if form.layout == "bundle" else ())
 
 
 @click.command()
-@corpus_argument
-@_run_option
-@start_option
+@_corpus_argument
+@_run_option()
+@_start_option
 @reading_options
 @engine_options
 @common_options
@@ -306,30 +314,21 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
 
 
 def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
-    """Return the changes that --init makes to these sections; the words of its model replace any word list."""
-    if init and init.is_file():
-        raise click.UsageError(
-            _(
-                "--init takes the folder of a model, but {init} is a file. To start from word2vec vectors, use:"
-                " --set word2vec.vectors={init2}"
-            ).format(init=init, init2=init)
-        )
-    if init and "vocab" in sections and "vocab.words" in common.named:
-        raise _two_sources_of_words("vocab.words")
-    path = str(find_bundle(init).absolute()) if init else ""
-    return {name: {"init": path, **({"words": ""} if name == "vocab" else {})} for name in sections if init}
-
-
-def _two_sources_of_words(other: str) -> click.UsageError:
-    return click.UsageError(
-        _("--init and {other} both determine the words of the vocabulary. Give only one of them.").format(other=other)
-    )
+    """Return the changes that --init makes to these sections; the words of its model replace the run's word list."""
+    if init is None:
+        return {}
+    path = str(find_bundle(init).absolute())
+    words = {} if "vocab.words" in common.named else {"words": ""}
+    return {name: {"init": path, **(words if name == "vocab" else {})} for name in sections}
 
 
 def changed(config: Config, changes: Changes) -> Config:
-    """Apply the changes that a command's options make to settings."""
+    """Apply the changes that a command's options make to settings; raise OptionError if they contradict others."""
     sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
-    return replace(config, **sections)
+    config = replace(config, **sections)
+    if problems := [*config.problems()]:
+        raise OptionError(*(f"{problem}." for problem in problems))
+    return config
 
 
 def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection[Stage]) -> StageContext:
@@ -352,9 +351,9 @@ def _run_stage(
     work: Callable[[StageContext], StageOutcome],
     changes: Changes | None = None,
     *,
-    following: str | None = None,
+    following: Sequence[str | Path] | None = None,
 ) -> None:
-    """Run one stage, and print its result and the next command, or the line `following` instead."""
+    """Run one stage, and print its result and the next command, or the one in `following` instead."""
     run = RunDir(run_path)
     before, typed = run.load_config(None, []), changed(common.config, changes or {})
     refuse_settings_of(earlier_stages(stage), stage, run, before, typed)
@@ -364,22 +363,67 @@ def _run_stage(
         if outcome.skipped:
             refuse_settings_of(later_stages(stage), stage, run, before, typed)
     result = {"stage": stage.name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
-    line = after_stage(stage, run, context.config) if following is None else following
-    common.finish(result, *filter(None, [line]))
+    common.finish(result, following=after_stage(stage, run, context.config) if following is None else following)
 
 
-def after_stage(stage: Stage, run: RunDir, config: Config) -> str:
-    """Return a line with the next command after a stage; training from another model skips word2vec."""
+def after_stage(stage: Stage, run: RunDir, config: Config) -> tuple[str | Path, ...]:
+    """Return the words of the next command after a stage; training from another model skips word2vec."""
     init = config.train.init or config.vocab.init
     needs_vectors = config.word2vec.enabled and not init
     following = next(other for other in later_stages(stage) if needs_vectors or other is not WORD2VEC)
     if stage is ENCODE and needs_vectors and not run.word2vec.exists():
         following = WORD2VEC
     own_init = ("--init", init) if following is TRAIN and init and not config.train.init else ()
-    return _("Next: {command}").format(command=following.command(run.path, *own_init))
+    return (*following.words(run.path), *own_init)
 
 
-def embed_with(model: Path, *, segmented: bool = False) -> str:
-    """Return a line with the command that embeds a file with a model."""
-    words = ["--segmented"] if segmented else []
-    return _("Next: {command}").format(command=command("embed", "file.txt", "--model", model, *words))
+@click.command()
+@_corpus_argument
+@_run_option("Use this run's settings, and save the plan as RUN/plan.json.", required=False)
+@takes(PlanLimits, "limits")
+@_start_option
+@reading_options
+@common_options_of_readers
+def plan(
+    common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None
+) -> None:
+    """Estimate a run's time, memory and disk space from a sample.
+
+    Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
+    stages are run on a sample of the corpus, and their figures are scaled up: the numbers of documents, characters,
+    tokens and distinct words; how much of the text its most frequent words cover; the time and disk space of each stage
+    on this machine; and the memory that training needs. With --init, the plan is for the run that pipeline would start
+    from that model.
+
+    \b
+    Example:
+      elmo-zh plan my-texts/ --run runs/mine
+      elmo-zh plan zhwiki-latest-pages-articles-multistream.xml.bz2 --config configs/base.toml
+      elmo-zh plan news.jsonl.gz --field data.text --no-training
+      elmo-zh plan statutes.txt --init starter
+    """
+    from elmo_zh.corpus.sources import gathered_sources
+    from elmo_zh.planning.plan import describe_plan, make_plan
+    from elmo_zh.run.files import require_no_input, write_json
+    from elmo_zh.stages.inputs import find_user_dictionary
+
+    with ExitStack() as stack:
+        path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
+        run = RunDir(path)
+        typed = changed(common.config, starting_from(common, init, "vocab", "train"))
+        config = stage_context(common, run, typed, STAGES).config
+        if run_path:
+            stack.enter_context(run.locked(create=True))
+        sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
+        sources.report_skipped(common.console)
+        dictionary = find_user_dictionary(run, config)
+        estimates = make_plan(sources, config, dictionary, limits, common.console)
+        if run_path:
+            sources_read = [source.path for source in sources.sources]
+            require_no_input(run.plan, sources_read, _("Choose another {option}.").format(option="--run"))
+            write_json(run.plan, estimates)
+    following = ("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ())) if run_path else ()
+    from elmo_zh.bundle.find_bundle import starter_advice
+
+    advice = starter_advice(config, estimates["figures"]["tokens"])
+    common.finish(estimates, *describe_plan(estimates), *advice, following=following)

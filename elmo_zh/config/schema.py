@@ -309,6 +309,7 @@ class EmbedConfig(Section):
     layers: Layers = declare(
         Layers("all"),
         "Layers to write: all, average (their mean), top (last), mix (learned weights) or numbers, such as 0 or 1,2.",
+        metavar="all|average|top|mix|N,...",
     )
     dtype: str = declare(
         "float32", "Numeric type of the vectors: float32 or float16 (half the size).", choices=("float32", "float16")

@@ -84,12 +84,15 @@ class TextConfig(Section):
         "Format of files: {choices}.",
         choices=CORPUS_FORMATS,
         later=True,
+        names=("--input-format",),
+        metavar="FORMAT",
     )
     field: str = declare(
         "",
         "Fields to read, separated by commas: column names (numbers without a header) or JSON paths."
         " Default: detected.",
         later=True,
+        metavar="NAME,...",
     )
     encoding: str = declare(
         "auto",
@@ -98,6 +101,7 @@ class TextConfig(Section):
         check=is_encoding,
         expects=N_("auto or an encoding that Python knows, such as gb18030"),
         later=True,
+        metavar="NAME",
     )
     bad_bytes: str = declare(
         "skip-line",

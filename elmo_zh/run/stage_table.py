@@ -37,9 +37,13 @@ class Stage:
     bare_section: str = ""  # Section whose settings are recorded without its name
     labels: Mapping[str, str] = field(default_factory=dict)  # Names for users of what is recorded by another name
 
+    def words(self, run: Path) -> tuple[str | Path, ...]:
+        """Return the words of the command that runs the stage."""
+        return (self.name, *filter(None, [self.argument]), "--run", run)
+
     def command(self, run: Path, *options: str) -> str:
         """Return the command that runs the stage, as the user would type it."""
-        return command(self.name, *filter(None, [self.argument]), "--run", run, *options)
+        return command(*self.words(run), *options)
 
     def uses(self, setting: str) -> bool:
         """Return whether the stage depends on a setting, given as section.key."""

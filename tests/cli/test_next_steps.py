@@ -11,6 +11,7 @@ from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.cli.stages import after_stage
 from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
+from elmo_zh.invocation import command
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.stage_table import ENCODE, SEGMENT, VOCAB, Stage
 
@@ -33,7 +34,7 @@ STARTS_FROM_MODEL = replace(KEEPS_WORDS, train=TrainConfig(init="runs/my news/mo
     ],
 )
 def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) -> None:
-    assert after_stage(stage, RunDir(Path("runs/my law")), config) == f"Next: elmo-zh {expected}"
+    assert command(*after_stage(stage, RunDir(Path("runs/my law")), config)) == f"elmo-zh {expected}"
 
 
 @pytest.mark.parametrize(

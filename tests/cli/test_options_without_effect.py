@@ -51,8 +51,8 @@ def test_a_setting_that_nothing_reads_is_named(typed: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("vocab --run x --init y --from words.txt", "--init and --from both determine the words"),
-        ("pipeline a.txt --run x --init y --set vocab.words=w.txt", "--init and vocab.words both determine the words"),
+        ("vocab --run x --init y --from words.txt", "vocab.init and vocab.words cannot both be set"),
+        ("pipeline a.txt --run x --init y --set vocab.words=w.txt", "vocab.init and vocab.words cannot both be set"),
     ],
 )
 def test_two_sources_of_words_are_refused(typed: str, told: str) -> None:

@@ -86,7 +86,7 @@ def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
 
 def test_names_that_cannot_be(used: Path) -> None:
     told = elmo_zh("score", "t.txt", "--model", "model", "--output", "长" * 82 + ".tsv").only_error()
-    assert "the name is too long" in told
+    assert "File name too long" in told
     senses = ("senses", "果", "--index", "index", "--picture")
     told = elmo_zh(*senses, used / "z.png", "--output", "z.png").only_error()
     assert told.startswith(f"Two outputs have the name {used}/z.png")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,10 +91,9 @@ def test_jensen_shannon_divergence_tells_the_changed_word(years: ContextIndex) -
 def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     command = ("drift", years.path, "--periods", "year", "--permutations", "999", "--lines", "1", "--top", "1")
     shown = succeed(*command, "--output", "all.tsv", "--picture", "a.png", "--words", write_text(Path("w"), ["苹果"]))
-    _, row, _, word, first, second, old, new, *_ = shown.stdout.splitlines()
-    assert row.endswith("10 → 2020")
-    assert [line.split()[:3] for line in (first, second)] == [["9", "→", "10"], ["10", "→", "2020"]]
-    assert (word, old.split()[0], new.split()[0]) == ("苹果", "9", "2020")
+    steps = [line.split()[:3] for line in shown.stdout.splitlines() if re.match("苹果 ", line)]
+    assert steps == [["苹果", "9", "10"], ["苹果", "10", "2020"], ["苹果", "9", "2020"]]
+    assert [line for line in shown.stdout.splitlines() if line.startswith("苹果,")] == ["苹果, 9", "苹果, 2020"]
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     with Path("all.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
@@ -102,7 +102,7 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     assert result["periods"] == [{"name": year, "by_lines": False} for year in YEARS]
     apple = next(each for each in result["words"] if each["word"] == "苹果")
     assert (len(apple["steps"]), apple["change"]) == (2, "10 → 2020")
-    assert "Left out 2 fragments of longer words" in shown.stderr + elmo_zh(*command).stderr
+    assert "Left out fragments of longer words" in shown.stderr + elmo_zh(*command).stderr
 
 
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:

@@ -137,8 +137,9 @@ def found(embedder: ElmoEmbedder, word: str, sentence: str, *, segmented: bool =
 def test_the_commands(model: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "a.txt", LINES)
     made = succeed("index", text, "--model", model, "--output", "new.index", "--min-count", "1")
-    assert made.stdout.splitlines()[0].endswith("): 24 occurrences of 11 words in 5 lines.")
-    assert made.stdout.splitlines()[1].endswith("neighbours WORD --in SENTENCE --index new.index")
+    shown = dict(line.split(":", 1) for line in made.stdout.splitlines())
+    assert [int(shown[name]) for name in ("occurrences", "words", "kept_lines")] == [24, 11, 5]
+    assert made.stdout.splitlines()[-1].endswith("neighbours WORD --in SENTENCE --index new.index")
     arguments = ("neighbours", "苹果", "--in", LINES[0], "--index", "new.index")
     found = elmo_zh(*arguments, "--top", "3", "--json").result()
     assert (found["word"], found["layer"], len(found["neighbours"])) == ("苹果", 2, 3)

@@ -23,7 +23,7 @@ import numpy as np
 from fuzz_folders import Folder, bundle_folder, id_store_folder, index_folder, task_folder
 from fuzz_models import archive_folder, manylangs_folder, published_folder
 
-from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.console import explain_failure
 from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config

@@ -11,7 +11,7 @@ import pytest
 from contract.command_line import SampleRun, elmo_zh
 from messages import message_of
 
-from elmo_zh.cli.failures import explain_failure
+from elmo_zh.cli.console import explain_failure
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import atomic_path, written_once

@@ -1,0 +1,427 @@
+"""The commands about the uses of words: senses, drift and substitutes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elmo_zh.cli.model_options import (
+    index_model_option,
+    index_option,
+    load_embedder_of,
+    load_model,
+    model_path,
+    warn_of_unknown,
+)
+from elmo_zh.cli.options import (
+    Common,
+    common_options,
+    common_options_of_readers,
+    figures,
+    input_options,
+    reads,
+    refuse_together,
+    shared_options,
+    table,
+    takes,
+)
+from elmo_zh.config import TextConfig
+from elmo_zh.contexts import DriftOptions, SenseOptions, SubstituteOptions
+from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Hints, counted, first_ten
+
+if TYPE_CHECKING:
+    from elmo_zh.contexts.drift import Drift, WordDrift
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.occurrences import TokenInSentence
+    from elmo_zh.contexts.senses import Senses, Usage
+    from elmo_zh.embed.embedder import ElmoEmbedder
+    from elmo_zh.embed.substitutes import Substitute, Substitutes
+
+# Number of occurrences shown for each usage.
+_NUM_LINES = 5
+
+
+@click.command()
+@click.argument("word", metavar="WORD")
+@index_option
+@takes(SenseOptions, "options")
+@index_model_option
+@common_options
+@reads("embed")
+def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions) -> None:
+    """Find the usages of a word by clustering its occurrences.
+
+    Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
+    occurrences, words used in a similar way, substitutes, and the five occurrences nearest to the centre of the usage,
+    with their cosines. docs/contexts.md explains how the number of usages is chosen.
+
+    \b
+    Example:
+      elmo-zh index my-texts/ --split-sentences --output my.index
+      elmo-zh senses 苹果 --index my.index
+      elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
+    """
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.index_files import note_type, require_column
+    from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
+
+    index = ContextIndex.load(index_path)
+    column = require_column(index.columns, options.by, "--by") if options.by else None
+    if options.by and column is not None:
+        note_type(options.by, column, common.console)
+    with common.claimed(options.output, options.picture):
+        senses = find_senses(
+            index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
+        )
+        usages, embedder = [_usage_result(usage) for usage in senses.usages], None
+        if not options.no_substitutes:
+            embedder = load_embedder_of(common, index)
+            substitutes = usage_substitutes(embedder, index, senses, top=options.top)
+            usages = [{**usage, "substitutes": words} for usage, words in zip(usages, substitutes, strict=True)]
+        _write_senses(index, senses, options)
+    counts = usage_counts(index, senses, column) if column else {}
+    choice = senses.clusters.choice
+    found = {
+        "word": word,
+        "layer": senses.layer,
+        "occurrences": len(senses.clusters.labels),
+        "repeated": int(senses.is_repeated.sum()),
+    }
+    paths = {"output": options.output, "picture": options.picture}
+    written = {name: str(path) for name, path in paths.items() if path}
+    common.finish(
+        {
+            **found,
+            "usages": usages,
+            "by": counts,
+            "choice": choice and {"candidate": choice.candidate, **_rounded(asdict(choice), "silhouette", "score")},
+            **written,
+        },
+        *figures(found),
+        *(line for usage in zip(senses.usages, usages, strict=True) for line in _describe_usage(*usage)),
+        "",
+        *table(list(_share_rows(options.by or "", counts))),
+        *figures(written),
+        bundle=embedder.bundle if embedder else None,
+        following=("explore", index.path, "--word", word),
+    )
+
+
+def _usage_result(usage: "Usage") -> dict[str, Any]:
+    return {
+        "share": round(usage.share, 6),
+        "occurrences": len(usage.nearest),
+        "words": list(usage.words),
+        "lines": [line.described() for line in usage.nearest[:_NUM_LINES]],
+    }
+
+
+def _describe_usage(usage: "Usage", result: Mapping[str, Any]) -> list[str]:
+    from elmo_zh.contexts.occurrences import keyword_lines
+
+    title = _("usage {number}: {share}").format(number=usage.number + 1, share=f"{usage.share:.1%}")
+    words = {name: " ".join(result.get(name, ())) for name in ("words", "substitutes")}
+    return ["", title, *figures(words), *keyword_lines(usage.nearest[:_NUM_LINES])]
+
+
+def _share_rows(by: str, counts: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Yield the share of each usage for each value of a column."""
+    for value, numbers in counts.items():
+        shares = {f"usage {number}": count / sum(numbers) for number, count in enumerate(numbers, 1)}
+        yield {by: value, "occurrences": sum(numbers), **shares}
+
+
+def _write_senses(index: "ContextIndex", senses: "Senses", options: SenseOptions) -> None:
+    if options.output:
+        from elmo_zh.contexts.senses import usage_rows
+        from elmo_zh.run.tables import save_rows
+
+        save_rows(usage_rows(index, senses, options.by), options.output, ".tsv")
+    if options.picture:
+        from elmo_zh.pictures.canvas import can_write, save_picture
+        from elmo_zh.pictures.usages import usages_figure
+
+        title = _("usage {number}: {share}")
+        names = [
+            (title.format(number=usage.number + 1, share=f"{usage.share:.0%}"), " ".join(usage.words[:3]))
+            for usage in senses.usages
+        ]
+        places, labels = senses.clusters.places, senses.clusters.labels
+        details = [counted(len(labels), "{number} occurrence", "{number} occurrences"), index.path.name]
+        word = senses.word if can_write(senses.word) else ""
+        save_picture(usages_figure(places, labels, names, word, details), options.picture)
+
+
+@click.command()
+@click.argument("indexes", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="INDEX...")
+@takes(DriftOptions, "options")
+@common_options
+def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
+    """Find words used differently in different periods or texts.
+
+    Give one index per period, oldest first, all made with the same model; or one index and --periods, the column that
+    holds the period of each line. The words that changed most between the first and the last period come first, each
+    with the lines of both periods that show the change best, and the cosine between each line and the mean of the
+    other period. p is the share of random splits of the documents whose two groups are at least as far apart as the
+    periods; q is the expected share of false discoveries among the words with this p or a smaller one.
+    docs/contexts.md describes the columns.
+
+    \b
+    Example:
+      elmo-zh index novels/ --split-sentences --output novels.index
+      elmo-zh index press/ --split-sentences --output press.index
+      elmo-zh drift novels.index press.index --output drift.tsv
+      elmo-zh drift news.index --periods year --picture drift.png
+    """
+    if options.periods is not None:
+        refuse_together("--periods", {indexes[-1].name: len(indexes) > 1})
+    from elmo_zh.contexts.build_index import load_word_list
+    from elmo_zh.contexts.drift import measure_drift, rows
+    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.run.tables import save_rows
+
+    with common.claimed(options.output, options.picture):
+        words = load_word_list(options.words) if options.words else None
+        drift = measure_drift(
+            *map(ContextIndex.load, indexes),
+            periods=options.periods,
+            layer=options.layer,
+            min_count=options.min_count,
+            words=words,
+            by=options.by,
+            with_fragments=options.with_fragments,
+            permutations=options.permutations,
+            seed=options.seed,
+            reporter=common.console,
+        )
+        if options.output:
+            save_rows(rows(drift.words), options.output, ".tsv")
+        top = drift.words[: options.top]
+        if options.picture:
+            _draw_drift(drift, top, options.picture)
+    _warn_of_drift(common, drift, words, options)
+    _finish_drift(common, drift, top, options)
+
+
+def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
+    from elmo_zh.contexts.drift import LEVEL
+    from elmo_zh.pictures.canvas import save_picture
+    from elmo_zh.pictures.usages import Point, drift_figure
+
+    curves = {
+        word.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in word.steps] for word in top
+    }
+    title = _("{by}, layer {layer}").format(by=drift.by, layer=drift.layer)
+    save_picture(drift_figure(curves, [step.boundary for step in top[0].steps], title), picture)
+
+
+def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftOptions) -> None:
+    """Report words that were not compared, and warn about tests that mean less or cannot succeed."""
+    from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL
+
+    if by_lines := [period.name for period in drift.periods if period.by_lines]:
+        text = _(
+            "Periods with fewer than {LEAST_DOCUMENTS} documents: {by_lines}. In these, the test"
+            " treats each raw line as a document, so the topic of one document may look like a change."
+        )
+        common.console.note(text.format(LEAST_DOCUMENTS=LEAST_DOCUMENTS, by_lines=first_ten(by_lines)))
+    if drift.fragments:
+        pairs = first_ten([f"{word} ({whole})" for word, whole in drift.fragments.items()])
+        text = _("Left out fragments of longer words: {pairs}. To compare them too, add --with-fragments.")
+        common.console.note(text.format(pairs=pairs))
+    known = {word.word for word in drift.words} | drift.fragments.keys()
+    if missing := sorted((words or frozenset()) - known):
+        text = _(
+            "Words from --words that could not be compared: {words}. A word must occur in at least"
+            " {min_count} different sentences (--min-count) and two documents per period."
+        )
+        common.console.warn(text.format(words=first_ten(missing), min_count=options.min_count))
+    least = 1 / (options.permutations + 1)
+    if any(word.p <= least for word in drift.words) and all(word.q >= LEVEL for word in drift.words):
+        text = _("Too few permutations for a q below {LEVEL}. Use --permutations {number}")
+        common.console.warn(text.format(LEVEL=LEVEL, number=round(len(drift.words) / LEVEL) + 1))
+
+
+def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", options: DriftOptions) -> None:
+    from elmo_zh.contexts.drift import LEVEL, moved_lines
+    from elmo_zh.contexts.occurrences import keyword_lines
+
+    ends, lines, results = (drift.periods[0], drift.periods[-1]), [], []
+    for word in top:
+        moved = moved_lines(*ends, word.word, drift.layer, options.lines)
+        for period, lines_of_period in zip(ends, moved, strict=True):
+            shown = keyword_lines(lines_of_period)
+            lines += ["", f"{word.word}, {period.name}", *(f"  {line}" for line in shown)] if shown else []
+        described = ([line.described() for line in lines_of_period] for lines_of_period in moved)
+        more = dict(zip(("old_lines", "new_lines"), described, strict=True))
+        results.append({**_rounded(asdict(word)), "change": word.change, **more})
+    compared = {
+        "layer": drift.layer,
+        "by": drift.by,
+        "compared_words": len(drift.words),
+        "shared_words": drift.num_shared,
+        "changed_words": sum(word.q < LEVEL for word in drift.words),
+    }
+    paths = {"output": options.output, "picture": options.picture}
+    written = {name: str(path) if path else None for name, path in paths.items()}
+    common.finish(
+        {
+            **compared,
+            "periods": [{"name": period.name, "by_lines": period.by_lines} for period in drift.periods],
+            "fragments": dict(drift.fragments),
+            "words": results,
+            **written,
+        },
+        *table([row for word in top for row in _drift_rows(word, drift.by)]),
+        *lines,
+        "",
+        *figures({**compared, **written}),
+        following=("neighbours", top[0].word, "--in", "SENTENCE", "--index", drift.periods[-1].index.path),
+    )
+
+
+def _drift_rows(word: "WordDrift", by: str) -> Iterator[dict[str, Any]]:
+    """Yield what is shown of each comparison of a word."""
+    names = ("old", "new", "old_count", "new_count", by, "low", "high", "baseline", "p", "q")
+    for comparison in word.comparisons():
+        yield {"word": word.word, **{name: getattr(comparison, name) for name in names}}
+
+
+def _rounded(value: Any, *names: str) -> Any:
+    """Round the numbers in a JSON value to six decimals; if names are given, keep only these."""
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items() if not names or name in names}
+    if isinstance(value, tuple):
+        return [*map(_rounded, value)]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+@click.command()
+@click.argument("text", required=False)
+@takes(SubstituteOptions, "options")
+@shared_options("model", "segmented")
+@input_options
+@common_options_of_readers
+def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
+    """Show words similar in meaning to a word in a sentence.
+
+    Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, including its full stop.
+    Substitutes are ranked by how well both LMs predict them in coordination with the word, as in 苹果 和 _. With
+    --ranking slot, they are ranked by how well they fit in place of the word, which is listed with its own rank.
+    docs/contexts.md has the formulas.
+
+    \b
+    Example:
+      elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果
+      elmo-zh substitutes 我昨天买了一个苹果。 --position 5 --top 5
+      elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
+      elmo-zh substitutes --file reviews.txt --word 包 --json
+    """
+    if (text is None) == (options.file is None):
+        raise click.UsageError(_("Give either a sentence or --file FILE."))
+    has_word = options.word is not None and options.word.strip() != ""
+    if has_word == (options.position is not None) or (options.file is not None and not has_word):
+        raise click.UsageError(_("Give either --word WORD or, for a single sentence, --position N."))
+    from elmo_zh.embed.embedder import ElmoEmbedder
+
+    bundle = load_model(common, model_path(common.model), "substitutes are")
+    bundle.require_probabilities()
+    embedder = ElmoEmbedder(bundle, "cpu", unknown=common.config.embed.unknown)
+    occurrences = list(_occurrences(common, embedder, text, options))
+    for occurrence in occurrences:
+        if cut := occurrence.describe_cut():
+            common.console.note(cut)
+    word = occurrences[0].word
+    if options.ranking == "pattern":
+        warn_of_unknown(common, embedder, word)
+    ranked = embedder.substitutes_many(
+        [(occurrence.tokens, occurrence.position) for occurrence in occurrences],
+        options.top,
+        ranking=options.ranking,
+        with_punctuation=options.with_punctuation,
+    )
+    hide = options.without_word or options.ranking == "pattern"
+    results = [_substitutes_result(*pair, hide=hide) for pair in zip(occurrences, ranked, strict=True)]
+    common.finish(
+        {"ranking": options.ranking, "occurrences": results},
+        *(line for pair in zip(occurrences, results, strict=True) for line in _describe_substitutes(*pair)),
+        bundle=bundle,
+        following=("substitutes", "--file", "FILE", "--word", word),
+    )
+
+
+def _occurrences(
+    common: Common, embedder: "ElmoEmbedder", text: str | None, options: SubstituteOptions
+) -> "Iterator[TokenInSentence]":
+    from elmo_zh.contexts.occurrences import find_occurrences, occurrence_at, require_occurrences
+    from elmo_zh.text.normalise import build_normaliser
+    from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
+
+    word, segmented = options.word, common.segmented
+    if text is not None and word is None:
+        yield occurrence_at(embedder, text, options.position or 0, segmented=segmented)
+        return
+    assert word is not None, "checked by the command"
+    if text is not None:
+        yield from require_occurrences(embedder, text, word, segmented=segmented)
+        return
+    is_empty, hints = True, Hints(common.console)
+    normalise = str if segmented else build_normaliser(embedder.bundle.text or TextConfig())
+    normalised = normalise(word)
+    with common.opened_texts([options.file or ""]) as texts:
+        for source in texts:
+            for number, line in enumerate(source.lines_if_text(common.console)):
+                parts = list(iter_pieces(line, split=False, longest=LONGEST_SENTENCE, segmented=segmented))
+                if len(parts) > 1:
+                    hints.give("cut lines", describe_cuts(source.name, len(parts) - 1))
+                place = source.place(number)
+                for start, part, _is_rest in parts:
+                    if word not in part and normalised not in normalise(part):
+                        continue
+                    occurrences = find_occurrences(
+                        embedder, part, word, segmented=segmented, place=place, text_start=start
+                    )
+                    is_empty = is_empty and not occurrences
+                    yield from occurrences
+    if is_empty:
+        message = _("{file}: no line contains the word {word}. Give a word that occurs in the text.")
+        raise CorpusError(message.format(file=options.file, word=word))
+
+
+def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *, hide: bool) -> dict[str, Any]:
+    best = [substitute for substitute in ranked.best if not (hide and substitute.word == ranked.word)]
+    return {
+        "text": occurrence.text,
+        **({"source": occurrence.source} if occurrence.source else {}),
+        "line": occurrence.line,
+        "start": occurrence.text_start + occurrence.start,
+        "end": occurrence.text_start + occurrence.end,
+        "text_start": occurrence.text_start,
+        "tokens": occurrence.tokens,
+        "position": occurrence.position,
+        "word": occurrence.word,
+        **({} if hide else {"own": _four_digits(ranked.own) if ranked.own else None}),
+        "substitutes": [*map(_four_digits, best)],
+    }
+
+
+def _four_digits(substitute: "Substitute") -> dict[str, Any]:
+    """Return the values rounded to four digits, so that they do not depend on the batch."""
+    values = asdict(substitute).items()
+    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in values}
+
+
+def _describe_substitutes(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator[str]:
+    tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
+    yield " ".join(tokens)
+    if occurrence.source:
+        yield f"{occurrence.source}:{occurrence.line + 1}"
+    best, own = result["substitutes"], result.get("own")
+    yield from table(best if own is None or own["rank"] <= len(best) else [*best, own])
+    if "own" in result and own is None:
+        yield _("{word} is outside the model's vocabulary, so it has no rank.").format(word=occurrence.word)
+    yield ""
