@@ -9,9 +9,8 @@ Without these checks a string would pass as a list of its characters, and None, 
 import math
 import numbers
 from collections.abc import Iterable, Sequence
-from os import PathLike, fspath
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from elmo_zh.config.declare import Value, values_of
 from elmo_zh.config.layers import NAMES as LAYER_NAMES
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-T = TypeVar("T")
 # For each sentence, its spans of characters as (start, end).
 Spans = Sequence[Sequence[tuple[int, int]]]
 # The tokens of a sentence, and the position of one of them.
@@ -91,30 +89,10 @@ def check_layers(
         raise refusal(kind, call, name, value, expected.format(names=", ".join(among), last=num_layers - 1)) from None
 
 
-def check_instance(value: object, kind: type[T], call: str, name: str, expected: str) -> T:
-    """Return `value` if it is an instance of `kind`; raise TypeError for anything else, such as a path to load from."""
-    if not isinstance(value, kind):
-        raise refusal(TypeError, call, name, value, expected)
-    return value
-
-
-def check_paths(values: object, call: str, name: str) -> list[str]:
-    """Return the given path or paths as a list of strings; raise ValueError for an empty list."""
-    given = [values] if isinstance(values, str | PathLike) else check_list(values, call, name, "a path or several")
-    paths = [fspath(path) for path in given]
-    if not paths:
-        raise refusal(ValueError, call, name, values, "at least one path")
-    return paths
-
-
-def _is_list(value: object) -> bool:
-    is_scalar = not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0
-    return not is_scalar and not isinstance(value, str | bytes | bytearray) and not hasattr(value, "columns")
-
-
 def check_list(values: Any, call: str, name: str, expected: str) -> Iterable[Any]:
     """Return `values` if it is an iterable of items; raise TypeError for a string, bytes, a table or a scalar."""
-    if not _is_list(values):
+    is_scalar = not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    if is_scalar or isinstance(values, str | bytes | bytearray) or hasattr(values, "columns"):
         raise refusal(TypeError, call, name, values, expected)
     return values  # type: ignore[no-any-return]
 
@@ -170,16 +148,12 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
 
 
 def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
-    """Return the tags of each text as strings; raise ValueError if a text has no list of tags, or a tag is missing."""
-    if not _is_list(tags):
-        raise refusal(ValueError, call, "y", tags, "a list of tags for each text, one tag per character")
+    """Return the tags of each text as strings; raise an error if a text has no list of tags, or a tag is missing."""
     listed = []
-    for place, each in enumerate(tags):
-        if is_missing(each) or not isinstance(each, Iterable):
-            raise refusal(ValueError, call, f"y[{place}]", each, "a list of tags; leave out texts without them")
-        found = list(each)
-        check_labels(found, call, f"y[{place}]")
-        listed.append(tuple(map(str, found)))
+    for place, tags_of_text in enumerate(check_list(tags, call, "y", "a list of tags for each text")):
+        kept = [*check_list(tags_of_text, call, f"y[{place}]", "a list of tags, one per character")]
+        check_labels(kept, call, f"y[{place}]")
+        listed.append(tuple(map(str, kept)))
     return listed
 
 

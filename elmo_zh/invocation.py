@@ -8,9 +8,6 @@ from pathlib import Path
 
 from elmo_zh.language import _
 
-# Options of `pipeline` that are variables of `make train`; ARGS holds the others.
-_VARIABLES = {"--run": "RUN", "--init": "INIT", "--config": "CONFIG", "--set": "SET"}
-
 
 def program() -> str:
     """Return the command that starts elmo-zh in the user's shell, such as .venv/bin/elmo-zh in a checkout."""
@@ -33,33 +30,14 @@ def command(*words: str | Path) -> str:
     return " ".join([program(), *typed])
 
 
-def _can_make() -> bool:
-    return all(Path(name).is_file() for name in ("Makefile", "make/train.sh"))
-
-
-def train_command(corpus: str = "my-texts/", *options: str) -> str:
+def train_command(corpus: str = "my-texts/", run: str = "") -> str:
     """Return the command that trains a model here: `make train` in a checkout, otherwise `pipeline`."""
-    if not _can_make():
-        run = () if "--run" in options else ("--run", f"runs/{Path(corpus).name}")
-        return command("pipeline", corpus, *run, *options)
-    values = {"CORPUS": [corpus]}
-    for name, value in zip(options[::2], options[1::2], strict=True):
-        values.setdefault(_VARIABLES[name], []).append(value)
-    return " ".join(["make train", *(f"{name}={shlex.quote(' '.join(given))}" for name, given in values.items())])
-
-
-def train_option(name: str, value: str = "") -> str:
-    """Return an option of `pipeline` as typed, followed in a checkout by its variable for `make train`."""
-    option = f"{name} {value}".rstrip()
-    variable = f"{_VARIABLES[name]}={value}" if name in _VARIABLES else f"ARGS={shlex.quote(option)}"
-    return (
-        _("{option}, or {variable} for make train").format(option=option, variable=variable) if _can_make() else option
-    )
+    if not all(Path(name).is_file() for name in ("Makefile", "make/train.sh")):
+        return command("pipeline", corpus, "--run", run or f"runs/{Path(corpus).name}")
+    return f"make train CORPUS={shlex.quote(corpus)}" + (f" RUN={shlex.quote(run)}" if run else "")
 
 
 _CHECKOUT = Path(__file__).parents[1]
-
-
 # The extra that brings each package that some command needs and the plain installation lacks.
 _EXTRAS = {
     **dict.fromkeys(("torch", "gensim", "safetensors"), "train"),
@@ -95,11 +73,8 @@ def starter_line() -> str:
     if folder.is_dir():
         path = shlex.quote(str(path_from_here(folder)))
         return _("Install the starter with: {pip} install {path}").format(pip=_pip(), path=path)
-    text = _(
-        "Install the starter package with: {pip} install PATH, where PATH is its wheel or the project's folder"
-        " data/starter (docs/offline.md)"
-    )
-    return text.format(pip=_pip())
+    text = _("Install the starter with: {pip} install {path}")
+    return text.format(pip=_pip(), path="elmo_zh_starter-*.whl")
 
 
 def _pip() -> str:

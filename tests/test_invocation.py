@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from contract.command_line import elmo_zh
 
-from elmo_zh.invocation import train_command, train_option
+from elmo_zh.invocation import train_command
 
 
 @pytest.fixture
@@ -16,12 +16,8 @@ def project(tmp_path: Path) -> None:
         Path(name).touch()
 
 
-@pytest.mark.usefixtures("project")
-def test_in_the_folder_of_the_project() -> None:
-    options = ("--run", "runs/new law", "--set", "a.b=1", "--init", "starter", "--set", "c=2")
-    assert train_command("my texts/", *options) == (
-        "make train CORPUS='my texts/' RUN='runs/new law' SET='a.b=1 c=2' INIT=starter"
-    )
-    assert train_option("--bad-bytes", "replace") == "--bad-bytes replace, or ARGS='--bad-bytes replace' for make train"
-    assert train_option("--force") == "--force, or ARGS=--force for make train"
+def test_in_the_folder_of_the_project_and_elsewhere(project: None) -> None:
+    assert train_command("my texts/", "runs/new law") == "make train CORPUS='my texts/' RUN='runs/new law'"
     assert elmo_zh("info").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
+    Path("Makefile").unlink()
+    assert train_command("a b/") == "elmo-zh pipeline 'a b/' --run 'runs/a b'"

@@ -11,7 +11,7 @@ from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.choices import MODELS
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.invocation import command, path_from_here, starter_line, train_command, train_option
+from elmo_zh.invocation import command, path_from_here, starter_line, train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.find_runs import LATEST, is_run
@@ -96,7 +96,7 @@ def starter_advice(config: Config, num_tokens: float) -> list[str]:
         "For so little text, start from the installed starter model, trained on {tokens} tokens (docs/starter.md): add"
         " {option}."
     )
-    return [message.format(tokens=f"{text:,}", option=train_option("--init", STARTER))]
+    return [message.format(tokens=f"{text:,}", option=f"--init {STARTER}")]
 
 
 def default_bundle() -> Path:
@@ -150,7 +150,7 @@ def next_step_of_run(path: Path) -> str:
         return _("Its model is {path}").format(path=run.model)
     if run.checkpoints.is_dir():
         return _("Export its model first: {command}").format(command=command("export", "--run", path))
-    again = train_command("my-texts/", "--run", str(path))
+    again = train_command(run=str(path))
     return _("The run has not been trained yet. Continue with: {command}").format(command=again)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain, pairwise
+from os import PathLike
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_arguments, check_instance, check_layers, check_paths, check_strings
+from elmo_zh.checks import check_arguments, check_layers, check_strings
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.index_files import (
@@ -580,7 +581,7 @@ class _OccurrenceVectors:
 
 def build_index(
     embedder: ElmoEmbedder,
-    paths: object,
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
     output: object,
     options: IndexOptions,
     layers: object,
@@ -591,7 +592,6 @@ def build_index(
     reporter: Reporter | None,
 ) -> None:
     """Write an index as `elmo-zh index` does; `ContextIndex.build` describes the arguments and the errors."""
-    check_instance(embedder, ElmoEmbedder, "build", "embedder", "an ElmoEmbedder; ElmoEmbedder.load takes a path")
     if segmented and options.split_sentences:
         raise ValueError("build: segmented text has one sentence per line already; leave out split_sentences")
     check_arguments("build", IndexOptions, **vars(options))
@@ -603,7 +603,8 @@ def build_index(
     numbers = indexed_layers(layers, embedder.num_layers, "build")
     settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
     reporter = reporter or WarningReporter()
-    with opened_inputs(check_paths(paths, "build", "texts"), reporter) as sources:
+    names = [str(paths)] if isinstance(paths, str | PathLike) else [*map(str, paths)]
+    with opened_inputs(names, reporter) as sources:
         texts = [
             input_text(source, TextConfig(), segmented=segmented, from_name=options.from_name)
             for source in sources.sources

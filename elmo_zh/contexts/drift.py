@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_arguments, check_instance, check_strings
+from elmo_zh.checks import check_arguments, check_strings
 from elmo_zh.contexts import DriftOptions
 from elmo_zh.contexts.drift_statistics import (
     DocumentSums,
@@ -258,9 +258,6 @@ def measure_drift(
         ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
     check_arguments("measure_drift", DriftOptions, by=by, min_count=min_count, permutations=permutations, seed=seed)
-    for number, index in enumerate(indexes):
-        expected = "a ContextIndex, as returned by ContextIndex.load"
-        check_instance(index, ContextIndex, "measure_drift", f"indexes[{number}]", expected)
     if not indexes or (periods is not None and len(indexes) > 1):
         raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
     if words is not None:

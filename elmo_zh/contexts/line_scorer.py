@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.find_bundle import find_given_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
-from elmo_zh.checks import check_instance, check_strings
+from elmo_zh.checks import check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.scoring import TextMeasure, costs_from, sentence_costs
 from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
@@ -142,7 +142,7 @@ class LineScorer:
             TypeError: If `bundle` is not a loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
         """
-        self.bundle = check_instance(bundle, Bundle, "LineScorer", "bundle", "a Bundle; LineScorer.load takes a path")
+        self.bundle = bundle
         self.by_token = by_token
         self.reading = {"segmented": segmented, "split_sentences": split_sentences, "by_token": by_token}
         self._vocabulary = bundle.require_probabilities()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.checks import check_arguments, check_instance
+from elmo_zh.checks import check_arguments
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.index_files import Column, free_name
@@ -307,7 +307,6 @@ def find_senses(
         TypeError: If `index` is not a ContextIndex, or the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
-    check_instance(index, ContextIndex, "find_senses", "index", "a ContextIndex, as returned by ContextIndex.load")
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
     layer = usage_layer(index) if layer is None else layer
     index.vectors(layer)  # raises if the index does not have the layer

@@ -16,7 +16,6 @@ from elmo_zh.checks import (
     Spans,
     check_arguments,
     check_choice,
-    check_instance,
     check_list,
     check_strings,
     check_token_sentences,
@@ -77,7 +76,7 @@ class ElmoEmbedder:
 
     def __init__(
         self,
-        bundle: Bundle | None = None,
+        bundle: Bundle,
         device: str = "auto",
         precision: str = "float32",
         *,
@@ -87,7 +86,6 @@ class ElmoEmbedder:
         dtype: str = "float32",
         user_dictionary: str | Path | None = None,
     ) -> None:
-        bundle = check_instance(bundle, Bundle, "ElmoEmbedder", "bundle", "a Bundle; ElmoEmbedder.load takes a path")
         self.device = choose_device(device)
         settings = {"precision": precision, "unknown": unknown, "dtype": dtype, "batch_tokens": batch_tokens}
         check_arguments("ElmoEmbedder", EmbedConfig, ElmoZhError, **settings)

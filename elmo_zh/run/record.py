@@ -13,7 +13,6 @@ from typing import Any
 from elmo_zh.config import Config, default_setting, result_settings
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import RunError
-from elmo_zh.invocation import train_option
 from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular_files, sealed, write_json
 from elmo_zh.run.find_runs import explain_no_run
@@ -95,8 +94,8 @@ def run_stage(
             ).format(
                 run=run.path,
                 changes="; ".join(changes),
-                other=train_option("--run", "RUN"),
-                again=train_option("--force"),
+                other="--run RUN",
+                again="--force",
             )
         )
     require_intact(stage, run, new["inputs"])
