@@ -1,4 +1,4 @@
-"""What people see besides results: messages, progress, failures and help, in their language."""
+"""Messages, progress, failures and help, in the language of the user."""
 
 import errno
 import gettext
