@@ -102,7 +102,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
     format and encoding of each file are detected (docs/corpora.md).
 
-    Invisible characters and remnants of markup are removed. RUN/corpus_report.md shows what was changed and dropped.
+    Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was changed and dropped.
 
     \b
     Example:

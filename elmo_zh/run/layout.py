@@ -31,10 +31,9 @@ class RunDir:
         self.plan = path / "plan.json"  # the estimates that `plan` made before the run
         self.about = path / "about.md"  # the user's own words on the model, for its model card
         # Text: standard input and downloads while they are segmented; one sentence a line, tokens joined by U+0020;
-        # what was read, changed and dropped in the corpus; the copy of text.user_dictionary.
+        # the copy of text.user_dictionary.
         self.fetched = path / "fetched.unfinished"
         self.segmented = path / "segmented"
-        self.corpus_report = path / "corpus_report.md"
         self.user_dictionary = path / "user_dictionary.txt"
         # Vocabulary: one token a line; token TAB count in the same order; the spelling model, character TAB count.
         self.vocab = path / "vocab.data"

@@ -125,7 +125,7 @@ SEGMENT = Stage(
     name="segment",
     argument="CORPUS",
     reads=("text",),
-    makes=("segmented", "user_dictionary.txt", "corpus_report.md"),
+    makes=("segmented", "user_dictionary.txt"),
     bare_section="text",
 )
 VOCAB = Stage(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig
 from elmo_zh.run.arrays import write_numbers
 from elmo_zh.run.job import Files, Step, Work
-from elmo_zh.segmenting.text_shards import KEYS, KeyRule, TextShard
+from elmo_zh.segmenting.extract import KEYS, KeyRule, TextShard
 
 # Why a line is left out; these numbers are in the bucket files.
 DUPLICATE, BOILERPLATE = 0, 1

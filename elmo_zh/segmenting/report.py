@@ -1,27 +1,22 @@
-"""Report the text that the segment stage read, changed and dropped, on screen, in its record and in a report."""
+"""Report the text that the segment stage read, changed and dropped, on screen and in its record."""
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import GARBLED
-from elmo_zh.corpus.counts import FoundLines, visible
+from elmo_zh.corpus.counts import FoundLines
 from elmo_zh.corpus.encodings import UNDECODABLE
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
 from elmo_zh.corpus.sources import Sources
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.run.tables import code_span, table
-from elmo_zh.segmenting.segment_corpus import SegmentCounts, SegmentedCorpus
-from elmo_zh.segmenting.shard_task import STEPS
+from elmo_zh.segmenting.segment_corpus import STEPS, SegmentedCorpus
 
 _MAX_FORMS = 8
-# No model learns anything from fewer tokens.
-_TOO_FEW_TOKENS = 500
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
@@ -30,10 +25,6 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
         result.passed_over.add("files whose names do not suggest text", str(path))
     for path in sources.outputs:
         result.passed_over.add("elmo-zh outputs", str(path))
-    return _describe(result, names)
-
-
-def _describe(result: SegmentedCorpus, names: Sequence[str]) -> dict[str, Any]:
     lines, dropped_items = result.lines, sum((tally.dropped_items for tally in result.tallies), Counter())
     return {
         "changed": {
@@ -62,11 +53,17 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
     for line in result.passed_over.summary_lines():
         reporter.note(line)
     reporter.note(
-        _("segment: {characters} in {lines} of {files}; {counts}").format(
+        _(
+            "segment: {characters} in {lines} of {files}; training text: {train_tokens} in {train_sentences}; held-out"
+            " text: {heldout_tokens} in {heldout_sentences}."
+        ).format(
             characters=counted(counts.characters, "{number} character", "{number} characters"),
             lines=counted(counts.lines, "{number} line", "{number} lines"),
             files=counted(counts.files, "{number} file", "{number} files"),
-            counts=_describe_text(counts),
+            train_tokens=counted(counts.train_tokens, "{number} token", "{number} tokens"),
+            train_sentences=counted(counts.train_sentences, "{number} sentence", "{number} sentences"),
+            heldout_tokens=counted(counts.heldout_tokens, "{number} token", "{number} tokens"),
+            heldout_sentences=counted(counts.heldout_sentences, "{number} sentence", "{number} sentences"),
         )
     )
     dropped = ", ".join(f"{_(reason)}: {number:,}" for reason, number in counts.dropped.items())
@@ -76,23 +73,8 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
                 kept_characters=f"{counts.kept_characters:,}", dropped=dropped
             )
         )
-    for warning in (*_warnings_of_reading(result, names, config), *_warnings_of_text(counts)):
+    for warning in _warnings(result, names, config):
         reporter.warn(warning)
-
-
-def _describe_text(counts: SegmentCounts) -> str:
-    return _(
-        "training text: {train_tokens} in {train_sentences}; held-out text: {heldout_tokens} in {heldout_sentences}."
-    ).format(
-        train_tokens=_tokens(counts.train_tokens),
-        train_sentences=counted(counts.train_sentences, "{number} sentence", "{number} sentences"),
-        heldout_tokens=_tokens(counts.heldout_tokens),
-        heldout_sentences=counted(counts.heldout_sentences, "{number} sentence", "{number} sentences"),
-    )
-
-
-def _tokens(number: int) -> str:
-    return counted(number, "{number} token", "{number} tokens")
 
 
 def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
@@ -107,14 +89,14 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         reporter.note(other_fields_note(others))
 
 
-def _warnings_of_reading(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
+def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
     yield from layout_messages((name, tally.layouts) for name, tally in zip(names, result.tallies, strict=True))
     without = [
         (name, number, number + tally.documents)
         for name, tally in zip(names, result.tallies, strict=True)
         if (number := num_without_field(tally)) > tally.documents
     ]
-    for name, num_without, number in without[:1]:  # other files are in the report
+    for name, num_without, number in without[:1]:  # other files are in the record
         yield _(
             "{name}: {num_without} of {value} records lack the field that was read. Specify the right field with"
             " --field, or several fields: --field text,content"
@@ -122,7 +104,7 @@ def _warnings_of_reading(result: SegmentedCorpus, names: Sequence[str], config: 
     if num_undecodable := sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies):
         yield _(
             "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes"
-            " replace; corpus_report.md in the run folder shows how many characters each source lost."
+            " replace; stages/segment.json in the run folder shows how many characters each source lost."
         ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
     if garbled := result.lines.noticed.get(GARBLED):
         yield _("{lines} may have been decoded with the wrong encoding, such as: {examples} ... {advice}").format(
@@ -132,15 +114,7 @@ def _warnings_of_reading(result: SegmentedCorpus, names: Sequence[str], config: 
             if config.repair_mojibake
             else _("Try --set text.repair_mojibake=true"),
         )
-
-
-def _warnings_of_text(counts: SegmentCounts) -> Iterator[str]:
-    if counts.train_tokens < _TOO_FEW_TOKENS:
-        yield _("There is hardly any text to train on: {text}. A good model needs millions.").format(
-            text=_tokens(counts.train_tokens)
-        )
-    if not counts.han_characters:
-        yield _("This corpus contains no Chinese characters. Check that it is the right corpus.")
+    counts = result.counts
     if counts.near_copies_heldout:
         yield _(
             "Near copies of {near_copies_heldout} of the held-out text are in the training text, because too little of"
@@ -151,72 +125,3 @@ def _warnings_of_text(counts: SegmentCounts) -> Iterator[str]:
             "No text was held out, so perplexity will not be measured. Unless text.heldout_share is 0, the text is too"
             " short or its lines are too long: put one paragraph on each line, or add more text."
         )
-
-
-_MOST_SOURCES = 200
-_INTRODUCTION = N_("""# What became of the corpus
-
-Characters are counted as they were read, without line breaks and before any change. In examples, invisible characters
-are written as escapes such as `\\u200b`. Only the first few examples of each kind are shown.""")
-_SECTIONS = {
-    "changed": N_("What was changed, step by step"),
-    "dropped": N_("What was dropped (lines, records or elements)"),
-    "noticed": N_("Kept, but worth a look"),
-    "passed_over": N_("What was skipped"),
-}
-
-
-def corpus_report(result: SegmentedCorpus, names: Sequence[str]) -> str:
-    """Return the figures of `describe_reading` as Markdown; `names` are the sources' names, in order."""
-    counts, reading = result.counts, _describe(result, names)
-    total = _("{characters} characters read = {kept_characters} kept").format(
-        characters=f"{counts.characters:,}", kept_characters=f"{counts.kept_characters:,}"
-    )
-    paragraphs = [
-        _(_INTRODUCTION),
-        _("{total} + {values} dropped; {counts}").format(
-            total=total, values=f"{sum(counts.dropped.values()):,}", counts=_describe_text(counts)
-        ),
-        f"## {_('Sources')}",
-        table(
-            (_("file"), _("read as"), _("documents"), _("characters read"), _("kept"), _("dropped")),
-            [_source_row(name, source) for name, source in list(reading["sources"].items())[:_MOST_SOURCES]],
-        ),
-    ]
-    if len(names) > _MOST_SOURCES:
-        paragraphs.append(
-            _("Files listed only in `stages/segment.json`: {value}.").format(value=f"{len(names) - _MOST_SOURCES:,}")
-        )
-    for section, title in _SECTIONS.items():
-        kinds = reading[section]
-        paragraphs += [f"## {_(title)}", *(part for kind in kinds for part in _describe_kind(kind, kinds[kind]))]
-    return "\n\n".join(paragraphs) + "\n"
-
-
-def _source_row(name: str, source: Mapping[str, Any]) -> tuple[Any, ...]:
-    forms = ", ".join(
-        f"{form['format']} in {form['encoding']}" + (f" ({_code(form['field'])})" if "field" in form else "")
-        for form in source["read_as"]
-    )
-    dropped = "; ".join(f"{_escaped(reason)} {number['characters']:,}" for reason, number in source["dropped"].items())
-    return _code(name), forms, source["documents"], source["characters"], source["kept_characters"], dropped
-
-
-def _describe_kind(kind: str, figures: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {_escaped(kind)}"
-    numbers = {name.replace("_", " "): value for name, value in figures.items() if isinstance(value, int)}
-    yield "; ".join(f"{name}: {value:,}" for name, value in numbers.items())
-    # Examples are visible already; names are not.
-    examples = figures.get("examples") or [visible(name) for name in figures.get("names", [])]
-    if examples:
-        pairs = ([example] if isinstance(example, str) else example for example in examples)
-        yield "\n".join("- " + " became ".join(map(code_span, pair)) for pair in pairs)
-
-
-def _code(text: str) -> str:
-    return code_span(visible(text))
-
-
-def _escaped(text: str) -> str:
-    """Escape a text for headings and cells, since some reasons contain names of fields and columns."""
-    return re.sub(r"([\\`*_\[\]<>#~&])", r"\\\1", visible(text))

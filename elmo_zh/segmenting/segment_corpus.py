@@ -1,16 +1,17 @@
 """Turn a corpus into files of one segmented sentence per line, with training and held-out text kept apart.
 
 Three steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
-(extract.py), find repeated lines (duplicates.py), and clean and segment each shard (shard_task.py). The last step
-divides the text into training and held-out text, chosen among the paragraphs of all shards that have no near copies
-(heldout.py, near_copies.py).
+(extract.py), find repeated lines (duplicates.py), and clean and segment each shard. The last step divides the text into
+training and held-out text, chosen among the paragraphs of all shards that have no near copies (heldout.py).
 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -19,21 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig, result_settings
-from elmo_zh.corpus.cleaning import EMPTY, LineCleaner
+from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.counts import LineCounts, PassedOver, Tally
 from elmo_zh.corpus.readers.formats import has_fields
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine.select import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
-from elmo_zh.run.job import FinishedPart, Step, Work, run_job
+from elmo_zh.language import N_, _
+from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.segmenting.duplicates import find_repeated, key_rule
-from elmo_zh.segmenting.extract import Extract, NumberedSource, cut
-from elmo_zh.segmenting.heldout import choose_texts, divide_shard, iter_signatures, load_lowest_texts
-from elmo_zh.segmenting.near_copies import find_near_copies
-from elmo_zh.segmenting.shard_task import SegmentShards
-from elmo_zh.segmenting.text_shards import TextShard, shard_name
+from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines, find_repeated, key_rule
+from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut, shard_name
+from elmo_zh.segmenting.heldout import (
+    choose_texts,
+    divide_shard,
+    find_near_copies,
+    index_rows,
+    iter_signatures,
+    load_lowest_texts,
+)
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 
@@ -41,6 +46,86 @@ from elmo_zh.text.segmenters.registry import describe_segmenter
 # nor so large that workers wait long for the last one.
 _WANTED_SHARDS = 64
 _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
+# All steps that may change a line, in the order in which they run.
+STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
+# These texts are keys of the stage record, so their wording is fixed.
+REASONS = {DUPLICATE: N_("duplicate lines"), BOILERPLATE: N_("boilerplate lines")}
+# How many paragraphs are written at a time.
+_PARAGRAPHS = 200
+
+
+@dataclass(frozen=True)
+class CorpusPreparation:
+    """Turns raw corpus lines into segmented sentences: cleans them, then prepares them as embedding does."""
+
+    cleaner: LineCleaner
+    preparation: TextPreparation
+
+    @classmethod
+    def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
+        """Build the preparation that the settings describe, using the run's copy of the user dictionary."""
+        return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
+
+    def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
+        """Return the tokens of each sentence in a raw line, [] for a dropped line; count the line and its changes."""
+        cleaned = self.cleaner.clean(line, counts)
+        if cleaned is None:
+            return []
+        texts = self.preparation.sentence_texts(cleaned, counts.change)
+        segment = self.preparation.segment
+        sentences = [tokens for text in texts if (tokens := segment(text))]
+        if sentences:
+            counts.keep(line, sum(map(len, texts)))
+        else:
+            counts.drop(EMPTY, line)
+        return sentences
+
+
+@dataclass(frozen=True)
+class SegmentShards:
+    """Segments text shards, which are numbered over the whole corpus, from 0."""
+
+    config: TextConfig
+    user_dictionary: Path | None
+    repeated: RepeatedLines | None
+
+    @cached_property
+    def preparation(self) -> CorpusPreparation:
+        """The same preparation for all shards, because dictionaries take a long time to load."""
+        return CorpusPreparation.build(self.config, self.user_dictionary)
+
+    def __call__(self, numbered: tuple[int, TextShard], files: Files) -> Json:
+        """Write a shard's paragraphs and their index; return its counts."""
+        number, shard = numbered
+        counts: dict[int, LineCounts] = {}
+        paragraphs = self._iter_paragraphs(number, shard, counts)
+        with (
+            files.file("txt") as unfinished,
+            unfinished.open("wb") as file,
+            files.file("index") as unfinished_index,
+            unfinished_index.open("wb") as index,
+        ):
+            while some := list(islice(paragraphs, _PARAGRAPHS)):
+                file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
+                index.write(index_rows(some).tobytes())
+        sources = {source: lines.as_record() for source, lines in counts.items()}
+        return {"bytes": shard.num_bytes, "sources": sources}
+
+    def _iter_paragraphs(
+        self, number: int, shard: TextShard, counts: dict[int, LineCounts]
+    ) -> Iterator[tuple[list[str], int, bool]]:
+        """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
+        left_out = self.repeated.in_shard(number) if self.repeated else {}
+        numbered = enumerate(shard.iter_lines())
+        for source, num_lines in shard.load_runs().tolist():
+            lines = counts.setdefault(source, LineCounts())
+            is_first = True
+            for line_number, line in islice(numbered, num_lines):
+                if (reason := left_out.get(line_number)) is not None:
+                    lines.drop(REASONS[reason], line)
+                elif segmented := self.preparation.sentences(line, lines):
+                    yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
+                    is_first = False
 
 
 @dataclass(kw_only=True)
@@ -53,13 +138,10 @@ class SegmentCounts:
     characters: int = 0
     kept_characters: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    han_characters: int = 0
-    empty_lines: int = 0
     train_sentences: int = 0
     train_tokens: int = 0
     heldout_sentences: int = 0
     heldout_tokens: int = 0
-    near_copies_trained: int = 0  # Paragraphs that were not held out because they have near copies
     near_copies_heldout: int = 0  # Paragraphs that were held out although they have near copies
 
 
@@ -167,12 +249,10 @@ class SegmentJob:
         parts = []
         for shard, part in zip(shards, work.run(step, enumerate(shards)), strict=True):
             shard.remove_text()
-            counts = part.value()
-            for source, record in counts["sources"].items():
+            for source, record in part.value()["sources"].items():
                 lines = LineCounts.from_record(record)
                 result.tallies[int(source)].take(lines)
                 result.lines.merge(lines)
-            result.counts.han_characters += counts["han_characters"]
             parts.append(part)
         _add_up(result)
         return parts
@@ -205,9 +285,7 @@ class SegmentJob:
         texts, num_sentences = load_lowest_texts(shards, self.config)
         near_copies = find_near_copies(texts["key"], texts["signature"], iter_signatures(shards))
         chosen = choose_texts(texts, num_sentences, self.config, near_copies)
-        highest = int(chosen[-1]) if len(chosen) else 0
         counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
-        counts.near_copies_trained = sum(key < highest for key in near_copies.difference(chosen.tolist()))
         return chosen
 
 
@@ -217,16 +295,12 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
     if field and kinds and not any(map(has_fields, kinds)):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
-            _(
-                "{names}: --field {field} has no effect, because {kinds} files have no fields. Leave out --field, or"
-                " specify the format, such as --format csv"
-            ).format(names=names, field=field, kinds=", ".join(sorted(kinds)))
+            _("--field {field} has no effect on {name}: none of its files has fields.").format(field=field, name=names)
         )
 
 
 def _add_up(result: SegmentedCorpus) -> None:
     result.counts.lines = result.lines.lines
-    result.counts.empty_lines = result.lines.dropped[EMPTY].lines if EMPTY in result.lines.dropped else 0
     for tally in result.tallies:
         result.counts.documents += tally.documents
         result.counts.characters += tally.characters

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from elmo_zh.corpus.sources import Sources, gathered_sources
 from elmo_zh.language import _
-from elmo_zh.run.files import atomic_path, require_no_input
+from elmo_zh.run.files import require_no_input
 from elmo_zh.run.record import StageContext, StageOutcome, StageResult, run_stage
 from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.stage_table import SEGMENT
-from elmo_zh.segmenting.report import corpus_report, describe_reading, report_segmented
+from elmo_zh.segmenting.report import describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
 from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary
 from elmo_zh.text.segmenters.registry import describe_segmenter
@@ -29,8 +29,7 @@ def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
     dictionary = find_user_dictionary(run, config)
     folder = _shared_folder(sources)
     inputs = _input_names(sources, folder)
-    for output in (run.segmented, run.corpus_report):
-        require_no_input(output, inputs.values(), _("Choose another {option}.").format(option="--run"))
+    require_no_input(run.segmented, inputs.values(), _("Choose another {option}.").format(option="--run"))
 
     def work() -> StageResult:
         segmented = segment_corpus(
@@ -39,9 +38,6 @@ def _segment_sources(context: StageContext, sources: Sources) -> StageOutcome:
         copy = copy_user_dictionary(run, dictionary)
         _report_empty(sources, reporter)
         report_segmented(segmented, list(inputs), config.text, reporter)
-        # The report is not an output of the stage, so the stage does not run again if the user deletes it.
-        with atomic_path(run.corpus_report) as unfinished:
-            unfinished.write_text(corpus_report(segmented, list(inputs)), encoding="utf-8")
         return StageResult(
             outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
             counts=asdict(segmented.counts),

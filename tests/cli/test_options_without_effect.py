@@ -76,7 +76,7 @@ def test_fields_of_plain_text(text: Path) -> None:
     told = message_of(CorpusError, lambda: list(input_text(source, TextConfig(field="review")).lines()))
     assert f"--field review has no effect on {text}" in told
     told = elmo_zh("segment", text, "--run", "x", "--field", "review").only_error()
-    assert told.startswith(f"{text}: --field review has no effect")
+    assert told.startswith(f"--field review has no effect on {text}")
     # A file that has fields gives them an effect.
     text.with_name("a.csv").write_text("id,review\n1,太吵了\n2,服务很好\n", encoding="utf-8")
     assert elmo_zh("segment", text, "a.csv", "--run", "x", "--field", "review").status == 0

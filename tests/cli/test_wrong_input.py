@@ -64,8 +64,7 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
 
 def test_a_text_in_which_too_few_words_are_frequent_enough() -> None:
     Path("few.txt").write_text("山水。\n山人。\n", encoding="utf-8")
-    answer = elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
-    assert "There is hardly any text to train on: 6 tokens." in answer.stderr
+    elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
     told = elmo_zh("vocab", "--run", "run", "--set", "vocab.min_count=3").only_error()
     assert told.startswith("No word in run/segmented reaches vocab.min_count = 3")
     told = elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error()

@@ -112,7 +112,6 @@ def test_everything_switched_on_accounts_for_every_character() -> None:
         "script": "simplified",
         "min_han_share": 0.3,
     }
-    # Typing it again does nothing, also without its report, and another setting of cleaning is another corpus.
-    Path("run/corpus_report.md").unlink()
+    # Typing it again does nothing, and another setting of cleaning is another corpus.
     assert "nothing has changed, skipped" in clean(*changes).stderr
     assert "segment runs again: text.min_han_share 0.3 -> 0.0." in clean(*changes, "min_han_share=0").stderr

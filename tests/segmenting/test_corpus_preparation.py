@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import LineCleaner
 from elmo_zh.corpus.counts import LineCounts
-from elmo_zh.segmenting.shard_task import STEPS, CorpusPreparation
+from elmo_zh.segmenting.segment_corpus import STEPS, CorpusPreparation
 from elmo_zh.text.sentences import split_between_tokens, split_sentences
 
 PIECES = ["今天", "很好。", "！", " ", "\u3000", "\u200b", "\u202e", "\x00", "Ａ１", "e\u0301", "ﬁ", "abc", "<b>"]

@@ -7,7 +7,7 @@ import pytest
 from segmenting.test_segment_corpus import CHARACTERS, corpus_of, files_of, segment
 
 from elmo_zh.config import TextConfig
-from elmo_zh.segmenting.near_copies import signatures
+from elmo_zh.segmenting.heldout import signatures
 
 RANDOM = random.Random(5)
 
@@ -54,8 +54,6 @@ def test_near_copies_are_not_held_out(tmp_path: Path, shard_bytes: int) -> None:
     heldout = files_of(tmp_path / "out")["heldout-00000.txt"].replace(" ", "").splitlines()
     assert len(heldout) == 53
     assert set(heldout) <= set(new)
-    # The order of the corpus is by hash, and half of it is notes.
-    assert 20 < counts.near_copies_trained < 110
     assert counts.near_copies_heldout == 0
 
 

@@ -13,7 +13,7 @@ from elmo_zh.run.job import Files, FinishedPart, Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.segmenting import duplicates as module
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, find_repeated, key_rule
-from elmo_zh.segmenting.text_shards import TextShard, TextShardWriter
+from elmo_zh.segmenting.extract import TextShard, TextShardWriter
 
 
 def write_shards(folder: Path, texts: list[list[str]], config: TextConfig) -> list[TextShard]:

@@ -17,7 +17,7 @@ from elmo_zh.corpus.counts import (
     StepCounts,
     visible,
 )
-from elmo_zh.segmenting.shard_task import CorpusPreparation
+from elmo_zh.segmenting.segment_corpus import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
 PIECES = [

@@ -23,7 +23,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.counts import LineCounts, Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.segmenting.shard_task import CorpusPreparation
+from elmo_zh.segmenting.segment_corpus import CorpusPreparation
 
 CONFIG = TextConfig(segmenter="whitespace")
 PREPARATION = CorpusPreparation.build(CONFIG, None)
