@@ -11,11 +11,11 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder_of
 from elmo_zh.cli.options import (
+    INPUT,
     Common,
     common_options,
     figures,
     input_argument,
-    input_options,
     reads,
     shared_options,
     table,
@@ -129,8 +129,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
     """Add the options for reading texts or an index, which a command's help lists after the command's own options."""
-    shared = shared_options("segmented", "user_dictionary")
-    return with_options(reads("text")(function), (takes(TextChoice, "texts"), input_options, shared, common_options))
+    shared = shared_options(*INPUT, "segmented", "user_dictionary")
+    return with_options(reads("text")(function), (takes(TextChoice, "texts"), shared, common_options))
 
 
 @click.command()
@@ -405,8 +405,7 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
 @input_argument
 @takes(NewWordOptions, "limits")
 @takes(CountOptions, "options")
-@input_options
-@shared_options("segmented", "user_dictionary")
+@shared_options(*INPUT, "segmented", "user_dictionary")
 @common_options
 @reads("text")
 def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, options: CountOptions) -> None:

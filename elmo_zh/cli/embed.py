@@ -10,15 +10,14 @@ import click
 
 from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import (
+    ENGINE,
+    INPUT,
     Common,
     common_options,
-    engine_options,
     figures,
     input_argument,
-    input_options,
     reads,
     refuse_together,
-    setting_options,
     shared_options,
     takes,
 )
@@ -57,13 +56,10 @@ class EmbedOptions:
 
 @click.command()
 @input_argument
-@shared_options("model", "segmented")
-@input_options
-@shared_options("user_dictionary")
+@shared_options("model", "segmented", *INPUT, "user_dictionary")
 @takes(EmbedOptions, "options")
-@setting_options("embed.layers", "embed.pool", "embed.dtype", "embed.format", "embed.precision", "embed.unknown")
-@shared_options("stateful", "device")
-@engine_options
+@shared_options("embed.layers", "embed.pool", "embed.dtype", "embed.format", "embed.precision", "embed.unknown")
+@shared_options("stateful", "device", *ENGINE)
 @common_options
 @reads("embed")
 def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> None:

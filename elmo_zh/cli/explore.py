@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from elmo_zh.cli.options import Common, common_options, figures, output_option, 
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import PageChoice
 from elmo_zh.language import _
-from elmo_zh.run.reporter import first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
@@ -87,7 +86,8 @@ def explore(
         announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
         index, embedder = _load(common, index_path, announce)
         labels = _labels(index, choice.labels)
-        choice = _with_words(common, index, choice)
+        for word in choice.words:
+            index.occurrences(word)  # an error if the index does not have the word
         if announce:
             announce()
         content = PageContent(index, embedder, choice, common.console, labels)
@@ -129,25 +129,6 @@ def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
     senses = labels_of_sample(index)
     labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
     return labels if labels and labels.rows else None
-
-
-def _with_words(common: Common, index: "ContextIndex", choice: PageChoice) -> PageChoice:
-    """Add the words of the list in `choice` to its words; warn about words that the index lacks."""
-    from elmo_zh.contexts.build_index import load_word_list
-    from elmo_zh.errors import ElmoZhError
-    from elmo_zh.explore.points import by_count
-
-    listed = load_word_list(choice.word_list) if choice.word_list else frozenset()
-    words = by_count(index, listed)
-    if missing := sorted(listed.difference(words)):
-        message = _("The index {path} lacks words from --words {word_list}: {missing}")
-        problem = message.format(path=index.path, word_list=choice.word_list, missing=first_ten(missing))
-        if not words:
-            raise ElmoZhError(problem)
-        common.console.warn(problem)
-    for word in choice.words:
-        index.occurrences(word)  # raises if the index does not have the word
-    return replace(choice, words=(*choice.words, *words))
 
 
 def _announce(common: Common, address: str, *, opens: bool) -> None:

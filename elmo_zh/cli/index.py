@@ -14,17 +14,16 @@ from elmo_zh.cli.model_options import (
     warn_of_unknown,
 )
 from elmo_zh.cli.options import (
+    ENGINE,
+    INPUT,
     Common,
     common_options,
     common_options_of_readers,
-    engine_options,
     figures,
     input_argument,
-    input_options,
     output_option,
     reads,
     refuse_together,
-    setting_options,
     shared_options,
     takes,
 )
@@ -41,13 +40,9 @@ if TYPE_CHECKING:
 @input_argument
 @shared_options("model")
 @output_option("INDEX", "Folder to write the index to.", is_folder=True, required=True)
-@shared_options("segmented")
-@input_options
-@shared_options("user_dictionary")
+@shared_options("segmented", *INPUT, "user_dictionary")
 @takes(IndexOptions, "options")
-@setting_options("embed.precision", "embed.unknown")
-@shared_options("device")
-@engine_options
+@shared_options("embed.precision", "embed.unknown", "device", *ENGINE)
 @common_options
 @reads("embed")
 def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Parameters with paths that a command writes; all other paths are read.
 _OUTPUTS = ("output", "picture", "run_path")
+# Options of commands that read any kind of text, and of those that can run on a cluster.
+INPUT, ENGINE = ("text.format", "text.field", "text.encoding"), ("engine", "scheduler")
 # What commands read by having an option, besides the setting that the option itself sets.
 _READ_WITH = {
     "common_engine": ("text.num_workers",),
@@ -191,12 +193,11 @@ def figures(result: Mapping[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a table below the names of its columns; those with text are left-aligned."""
+    """Return the lines of a table below the names of its columns, as in JSON; those with text are left-aligned."""
     if not rows:
         return []
     left = [number for number, value in enumerate(rows[0].values()) if isinstance(value, str)]
-    header = [name.replace("_", " ") for name in rows[0]]
-    return [*aligned([[*map(_cell, row.values())] for row in rows], left, header)]
+    return [*aligned([[*rows[0]], *([*map(_cell, row.values())] for row in rows)], left)]
 
 
 def _cell(value: Any) -> str:
@@ -260,10 +261,10 @@ class DeclaredOption(click.Option):
         return extra
 
 
-def _option(value: Value, parameter: str, names: Sequence[str] = (), **changed: Any) -> Callable[[Any], Any]:
+def _option(value: Value, parameter: str, **changed: Any) -> Callable[[Any], Any]:
     """Return the option that a declaration describes, with its type, range and default."""
     attributes = {"default": value.default, **value.option, **changed}
-    declared_names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
+    names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
     path = attributes.pop("path", {})
     is_missing = attributes["default"] is MISSING
     if is_missing:
@@ -277,7 +278,7 @@ def _option(value: Value, parameter: str, names: Sequence[str] = (), **changed: 
         "type": _Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
         **attributes,
     }
-    return click.option(*(names or declared_names), parameter, cls=DeclaredOption, value=value, **attributes)
+    return click.option(*names, parameter, cls=DeclaredOption, value=value, **attributes)
 
 
 def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
@@ -302,21 +303,17 @@ def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Call
 
 
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
-    """Return a decorator that adds options declared by `Common`; the command receives their values in a `Common`."""
-    options = [_option(values_of(Common)[name], f"common_{name}", **changed) for name in names]
+    """Return a decorator that adds options declared by `Common` or, by names such as text.encoding, as settings.
+
+    The command receives their values in a `Common`; `changed` has what differs from the declaration, such as help.
+    """
+    options = []
+    for name in names:
+        if value := setting(name):
+            options.append(_option(value, name.replace(".", "__"), is_setting=True, **{"default": None, **changed}))
+        else:
+            options.append(_option(values_of(Common)[name], f"common_{name}", **changed))
     return lambda function: with_options(function, options)
-
-
-def setting_option(name: str, *names: str) -> Callable[[Function], Function]:
-    """Return an option that sets a setting, such as text.bad_bytes; it is --bad-bytes unless names say otherwise."""
-    value = setting(name)
-    assert value is not None
-    return _option(value, name.replace(".", "__"), names, is_setting=True, default=None)
-
-
-def setting_options(*settings: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds an option for each of these settings."""
-    return lambda function: with_options(function, [setting_option(name) for name in settings])
 
 
 def reads(*names: str) -> Callable[[Function], Function]:
@@ -377,21 +374,6 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 def _given_paths(context: click.Context) -> Iterator[Path]:
     for value in (value for name, value in context.params.items() if name not in _OUTPUTS):
         yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
-
-
-def input_options(function: Function) -> Function:
-    """Add the reading options of commands that may not skip lines."""
-    return setting_options("text.format", "text.field", "text.encoding")(function)
-
-
-def reading_options(function: Function) -> Function:
-    """Add the options for reading a corpus; each sets the value of the same name in the `text` section."""
-    others = setting_options("text.field", "text.encoding", "text.bad_bytes", "text.document")
-    return with_options(function, [setting_option("text.format", "--format", "--input-format"), others])
-
-
-# Where the tasks of the corpus stages run; it does not change the results.
-engine_options = shared_options("engine", "scheduler")
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:

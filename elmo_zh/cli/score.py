@@ -9,13 +9,13 @@ import click
 
 from elmo_zh.cli.model_options import load_model, model_path
 from elmo_zh.cli.options import (
+    ENGINE,
+    INPUT,
     Common,
     common_options,
     common_options_of_readers,
-    engine_options,
     figures,
     input_argument,
-    input_options,
     output_option,
     refuse_together,
     shared_options,
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @input_argument
-@shared_options("model", "segmented")
-@input_options
-@shared_options("stateful")
+@shared_options("model", "segmented", *INPUT, "stateful")
 @common_options_of_readers
 def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     """Measure a text's exact perplexity and bits per character.
@@ -71,10 +69,9 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 @input_argument
 @shared_options("model")
 @output_option("FILE", "File to write; repeat an interrupted command to resume it. Default: standard output.")
-@shared_options("segmented")
-@input_options
+@shared_options("segmented", *INPUT)
 @takes(ScoreOptions, "options")
-@engine_options
+@shared_options(*ENGINE)
 @common_options
 def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.

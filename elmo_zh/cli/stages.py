@@ -13,13 +13,12 @@ import click
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.options import (
+    ENGINE,
     Common,
     Function,
     common_options,
     common_options_of_readers,
-    engine_options,
     output_option,
-    reading_options,
     shared_options,
     takes,
 )
@@ -82,6 +81,12 @@ def _from_option(name: str, description: str) -> Callable[[Function], Function]:
     return click.option("--from", name, type=kind, metavar="FILE", help=description)
 
 
+def _reading_options(function: Function) -> Function:
+    """Add the options for reading a corpus."""
+    add_format = shared_options("text.format", names=("--format", "--input-format"))
+    return add_format(shared_options("text.field", "text.encoding", "text.bad_bytes", "text.document")(function))
+
+
 _corpus_argument = click.argument("corpus", nargs=-1, required=True)
 _start_option = _init_option(
     "Start from the weights of this model, trained on other text. Default: train from scratch."
@@ -91,8 +96,8 @@ _start_option = _init_option(
 @click.command()
 @_corpus_argument
 @_run_option()
-@reading_options
-@engine_options
+@_reading_options
+@shared_options(*ENGINE)
 @common_options
 def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
@@ -125,7 +130,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
 @_from_option(
     "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )
-@engine_options
+@shared_options(*ENGINE)
 @common_options
 def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
     """Count words and write the vocabulary.
@@ -171,7 +176,7 @@ def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
 
 @click.command()
 @_run_option()
-@engine_options
+@shared_options(*ENGINE)
 @common_options
 def encode(common: Common, /, run_path: Path) -> None:
     """Convert segmented text to the token ids that training reads.
@@ -280,8 +285,8 @@ def export(common: Common, /, run_path: Path, output: Path | None, form: BundleF
 @_corpus_argument
 @_run_option()
 @_start_option
-@reading_options
-@engine_options
+@_reading_options
+@shared_options(*ENGINE)
 @common_options
 def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
     """Run all stages, from raw text to a model bundle.
@@ -382,7 +387,7 @@ def after_stage(stage: Stage, run: RunDir, config: Config) -> tuple[str | Path, 
 @_run_option("Use this run's settings, and save the plan as RUN/plan.json.", required=False)
 @takes(PlanLimits, "limits")
 @_start_option
-@reading_options
+@_reading_options
 @common_options_of_readers
 def plan(
     common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None

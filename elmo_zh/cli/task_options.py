@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.model_options import load_embedder
-from elmo_zh.cli.options import Common, Function, setting_options, shared_options, takes
+from elmo_zh.cli.options import Common, Function, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.language import _
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
     """Return a decorator that adds the options for reading labelled data."""
-    return lambda function: takes(Reading, "reading", without=without)(setting_options("text.encoding")(function))
+    return lambda function: takes(Reading, "reading", without=without)(shared_options("text.encoding")(function))
 
 
 def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function], Function]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from elmo_zh.cli.options import (
+    INPUT,
     Common,
     common_options,
     common_options_of_readers,
     input_argument,
-    input_options,
     output_option,
     reads,
     shared_options,
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 @moved_model_option
 @output_option("FILE", "File to write. Default: standard output.")
 @takes(PredictionForm, "form")
-@input_options
-@shared_options("device")
+@shared_options(*INPUT, "device")
 @common_options
 @reads("text")
 def predict(

@@ -16,11 +16,11 @@ from elmo_zh.cli.model_options import (
     warn_of_unknown,
 )
 from elmo_zh.cli.options import (
+    INPUT,
     Common,
     common_options,
     common_options_of_readers,
     figures,
-    input_options,
     reads,
     refuse_together,
     shared_options,
@@ -303,8 +303,7 @@ def _rounded(value: Any, *names: str) -> Any:
 @click.command()
 @click.argument("text", required=False)
 @takes(SubstituteOptions, "options")
-@shared_options("model", "segmented")
-@input_options
+@shared_options("model", "segmented", *INPUT)
 @common_options_of_readers
 def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
     """Show words similar in meaning to a word in a sentence.

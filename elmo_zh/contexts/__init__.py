@@ -208,12 +208,9 @@ class PageChoice:
     words: tuple[str, ...] = declare(
         (), "Show this word of the index; repeat the option for more words.", names=("--word",), metavar="WORD"
     )
-    word_list: Path | None = declare(
-        None, "Show the words in this file (one per line).", names=("--words",), metavar="FILE", path=_FILE
-    )
     num_words: int = declare(
         20,
-        "Number of words to show if neither --word nor --words is given: words whose usages differ most, chosen"
+        "Number of words to show if --word is not given: words whose usages differ most, chosen"
         " from the frequent words that have labels or, without labels, from the frequent content words.",
         least=1,
     )

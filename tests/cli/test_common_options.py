@@ -1,14 +1,12 @@
 """What every command shares: help, settings, --quiet, --json, exit statuses."""
 
-import importlib.metadata
 import re
 from pathlib import Path
 
 import pytest
-from contract.command_line import COMMANDS, GROUPS, ROOT, SampleRun, elmo_zh, run_python, succeed
+from contract.command_line import COMMANDS, GROUPS, SampleRun, elmo_zh, run_python, succeed
 
 from elmo_zh import __version__
-from elmo_zh.cli import main
 from elmo_zh.cli import options as cli_options
 
 # These overwrite nothing.
@@ -93,16 +91,6 @@ def test_help_waits_for_no_library(tmp_path: Path) -> None:
     assert answer.status == 0
     assert answer.stdout.count("Usage: ") == len(WITH_GROUPS)
     assert answer.stderr == "[]\n"
-
-
-def test_the_ways_to_call_it_are_one(tmp_path: Path) -> None:
-    """`elmo-zh`, `python -m elmo_zh` and `python cli.py`, from any folder."""
-    module = run_python("-m", "elmo_zh", "vocab", "--run", "nowhere", cwd=tmp_path)
-    launcher = run_python(ROOT / "cli.py", "vocab", "--run", "nowhere", cwd=tmp_path)
-    assert module == launcher
-    assert " -m elmo_zh pipeline " in module.only_error()
-    (script,) = importlib.metadata.entry_points(group="console_scripts", name="elmo-zh")
-    assert script.load() is main
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,6 @@ def test_an_index() -> None:
     assert lines[-1] == f"Next: {found['next']}"
 
 
-def test_a_task() -> None:
-    found = elmo_zh("info", "task", "--json").result()
-    assert (found["kind"], found["labels"]) == ("task", ["无", "有"])
-    assert found["next"] == "elmo-zh task predict file.txt --task task"
-
-
 @pytest.mark.parametrize("kind", ["comparison", "probe"])
 def test_a_comparison_or_probe_is_shown_as_its_report(kind: str) -> None:
     Path(kind).mkdir()
@@ -62,15 +56,6 @@ def test_a_changed_description_is_not_believed(path: str, command: tuple[str, ..
     changed = Path(path).read_text(encoding="utf-8").replace("t.txt", "s.txt").replace("有", "在")
     Path(path).write_text(changed, encoding="utf-8")
     assert elmo_zh(*command).only_error().startswith(f"{path} is damaged: its digest")
-
-
-def test_a_file_of_the_user_inside_an_index_is_kept() -> None:
-    Path("index/labels.tsv").write_text("mine", encoding="utf-8")
-    assert "index/labels.tsv" not in elmo_zh(*INDEXING, "--force").stdout
-    assert "index contains labels.tsv" in elmo_zh(*INDEXING, "--force").only_error()
-    assert Path("index/labels.tsv").read_text(encoding="utf-8") == "mine"
-    Path("index/labels.tsv").unlink()
-    succeed(*INDEXING, "--force")
 
 
 @pytest.mark.parametrize("folder", ["index", "task", "model"])

@@ -6,11 +6,8 @@ import pytest
 from contract.command_line import elmo_zh
 from messages import message_of
 
-from elmo_zh.config import TextConfig
-from elmo_zh.corpus.input_texts import input_text
-from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.formats import require_matching_suffix
-from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.errors import OutputError
 
 
 @pytest.fixture
@@ -69,17 +66,6 @@ def test_settings_with_an_effect_are_not_named(text: Path) -> None:
         assert "no effect" not in elmo_zh(*command.split(), text, *settings).stderr
     settings = ("--set", "train.epochs=3", "--set", "word2vec.window=3", "--config", "small")
     assert "no effect" not in elmo_zh("segment", text, "--run", "x", *settings).stderr
-
-
-def test_fields_of_plain_text(text: Path) -> None:
-    [source] = find_sources([str(text)]).sources
-    told = message_of(CorpusError, lambda: list(input_text(source, TextConfig(field="review")).lines()))
-    assert f"--field review has no effect on {text}" in told
-    told = elmo_zh("segment", text, "--run", "x", "--field", "review").only_error()
-    assert told.startswith(f"--field review has no effect on {text}")
-    # A file that has fields gives them an effect.
-    text.with_name("a.csv").write_text("id,review\n1,太吵了\n2,服务很好\n", encoding="utf-8")
-    assert elmo_zh("segment", text, "a.csv", "--run", "x", "--field", "review").status == 0
 
 
 def test_the_suffix_of_another_format() -> None:

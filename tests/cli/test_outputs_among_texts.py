@@ -16,13 +16,6 @@ WRITING = (
     ("embed t.txt --model model --format npy --output", "vectors"),
     ("convert model --layout safetensors --output", "published"),
 )
-# Data of users that looks a little like an output.
-KEPT = {
-    "index/index.json": '{"text": "今天吃苹果。"}',
-    "config.toml": "",
-    "labels.tsv": "label\ttext\n好\t今天吃苹果。\n",
-    "line.jsonl": '{"line": "今天吃苹果。"}\n',
-}
 
 
 def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: SampleRun) -> None:
@@ -55,13 +48,3 @@ def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: Sample
         answer = elmo_zh(*command, "--json")
         assert told in answer.stderr, (command, answer)
         assert answer.result()[result] == number, command
-
-
-def test_data_that_looks_like_an_output_is_read(tmp_path: Path) -> None:
-    for name, content in KEPT.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    found = find_sources([str(tmp_path)])
-    assert not found.outputs
-    assert len(found.sources) == len(KEPT) - 1

@@ -82,12 +82,3 @@ def test_an_output_needs_a_name(words: str, output: str) -> None:
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
     output = os.fsdecode(b"\xffs.tsv")
     assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(": \\udcffs.tsv\n") == 1
-
-
-def test_names_that_cannot_be(used: Path) -> None:
-    told = elmo_zh("score", "t.txt", "--model", "model", "--output", "长" * 82 + ".tsv").only_error()
-    assert "File name too long" in told
-    senses = ("senses", "果", "--index", "index", "--picture")
-    told = elmo_zh(*senses, used / "z.png", "--output", "z.png").only_error()
-    assert told.startswith(f"Two outputs have the name {used}/z.png")
-    assert elmo_zh(*senses, "p.docx").only_error().startswith("--picture p.docx: the suffix does not name a known")

@@ -62,28 +62,6 @@ def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
     assert elmo_zh("embed", "gbk.txt", "--segmented", "--model", sample_run.model).status == 0
 
 
-def test_a_text_in_which_too_few_words_are_frequent_enough() -> None:
-    Path("few.txt").write_text("山水。\n山人。\n", encoding="utf-8")
-    elmo_zh("segment", "few.txt", "--run", "run", "--set", "text.segmenter=character")
-    told = elmo_zh("vocab", "--run", "run", "--set", "vocab.min_count=3").only_error()
-    assert told.startswith("No word in run/segmented reaches vocab.min_count = 3")
-    told = elmo_zh("vocab", "--run", "run", "--set", "vocab.size=4").only_error()
-    assert told.startswith("The vocabulary of run/segmented would contain only one word (。)")
-
-
-def test_a_user_dictionary_that_is_missing_or_bad() -> None:
-    Path("text.txt").write_text(CHINESE, encoding="utf-8")
-    arguments = ("segment", "text.txt", "--run", "run", "--set", "text.user_dictionary=words.txt")
-    assert elmo_zh(*arguments).only_error() == "words.txt is missing. Check the path."
-    Path("words.txt").write_bytes("没有下雨 100 n\n".encode("gb18030"))
-    told = elmo_zh(*arguments).only_error()
-    # The file to correct, not the copy in the run.
-    assert told.startswith("words.txt is not a jieba user dictionary (")
-    Path("words.txt").write_text("没有下雨 100000 n\n", encoding="utf-8")
-    assert elmo_zh(*arguments).status == 0
-    assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8") == "今天 没有下雨 。\n"
-
-
 # The run
 
 
@@ -118,14 +96,6 @@ def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
     os.mkfifo(run / "about.md")
     for command in (("export", "--run", run), ("train", "--run", run), ("info", run)):
         assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a device, a pipe or a socket")
-
-
-def test_a_run_killed_at_its_first_file_is_a_run() -> None:
-    Path("a.txt").write_text(CHINESE * 50, encoding="utf-8")
-    Path("run").mkdir()
-    Path(f"run/config.toml.{32 * '7'}.unfinished").write_text("[text]\n", encoding="utf-8")
-    succeed("segment", "a.txt", "--run", "run")
-    assert not list(Path("run").glob("*.unfinished"))
 
 
 def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
@@ -180,12 +150,6 @@ def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
     assert told.endswith(f"elmo-zh word2vec --run {untrained_run}")
 
 
-def test_too_few_documents_for_the_streams(untrained_run: Path) -> None:
-    changes = ("--set", "train.shuffle=documents", "--set", "train.batch_size=997")
-    told = elmo_zh("train", "--run", untrained_run, *changes).only_error()
-    assert told.startswith("train.shuffle = documents needs at least train.batch_size = 997 documents")
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: str) -> None:
     path = run / "checkpoints" / "step-00000100" / name
@@ -196,12 +160,6 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     shutil.rmtree(path.parent)
     answer = succeed("train", "--run", run, "--set", "train.max_tokens=2310")
     assert "Resuming from step 90 of 110." in answer.stderr
-
-
-def test_a_checkpoint_that_cannot_exist_and_one_that_does_not(sample_run: SampleRun) -> None:
-    for checkpoint, status in (("bset", 2), ("7", 1)):
-        answer = elmo_zh("export", "--run", sample_run.path, "--output", "out", "--checkpoint", checkpoint)
-        assert answer.only_error(status).startswith(f"There is no checkpoint {checkpoint} in ")
 
 
 def test_a_run_in_use(run: Path) -> None:
@@ -241,15 +199,6 @@ def test_a_changed_or_missing_file_of_a_bundle_is_refused(model: Path, sample_ru
     assert f"digest {files.file_digest(path)}, expected {expected}" in told
     path.unlink()
     assert bundle_error(model, sample_run).startswith(f"{path} is missing")
-
-
-def test_a_strange_origin_in_bundle_json(model: Path, sample_run: SampleRun) -> None:
-    with changed_json(model / "bundle.json") as info:
-        info["origin"] = {"files": ["a"]}
-    assert "is damaged (Expected `object`, got `array` - at `$.origin.files`)" in bundle_error(model, sample_run)
-    with changed_json(model / "bundle.json") as info:
-        info["origin"] = {"program": "a\nb\ud800\x1b[2J"}
-    assert "a\\nb\\ud800\\x1b[2J" in succeed("info", model).stdout
 
 
 def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:

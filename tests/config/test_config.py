@@ -21,11 +21,9 @@ from elmo_zh.config import (
     load_config,
     parse_section,
     render_config,
-    result_settings,
 )
 from elmo_zh.config import schema as schema_module
 from elmo_zh.config.json_schema import settings_schema
-from elmo_zh.config.load import SHIPPED_NAMES
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -51,17 +49,6 @@ def test_every_setting_is_declared_with_a_default_that_is_allowed(name: str) -> 
     for value in SECTIONS[name].values():
         assert value.explained(), value.name
         assert value.convert(value.default) == value.default
-
-
-def test_the_four_sizes_are_shipped_in_both_modes() -> None:
-    found = {name: load_config(Config(), CONFIGS / f"{name}.toml", []) for name in SHIPPED_NAMES}
-    sizes = ("tiny", "small", "base", "original")
-    assert tuple(found) == SHIPPED_NAMES == (*sizes, *(f"{size}-char" for size in sizes))
-    assert sorted(f"{name}.toml" for name in SHIPPED_NAMES) == sorted(path.name for path in CONFIGS.iterdir())
-    assert found["small"] == Config()
-    assert all(found[f"{size}-char"].model.mode == "character" for size in sizes)
-    widths = {name: (found[name].model.cell_dim, found[name].model.projection_dim) for name in sizes[1:]}
-    assert widths == {"small": (1024, 256), "base": (2048, 512), "original": (4096, 512)}
 
 
 def test_shipped_configs_are_found_by_name_in_any_folder(tmp_path: Path) -> None:
@@ -177,40 +164,10 @@ def test_settings_that_contradict_each_other() -> None:
         assert second.partition("=")[0] in message
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    missing = tmp_path / "none.toml"
-    assert messages_of(missing) == [
-        f"{missing} is not a file. Give --config an existing TOML file, or one of: {', '.join(SHIPPED_NAMES)}."
-    ]
-    broken = written(tmp_path, "")
-    for content in (b"[train\n", "[train]\n# 中文\n".encode("gb18030")):
-        broken.write_bytes(content)
-        (message,) = messages_of(broken)
-        assert message.startswith(f"{broken} is not valid TOML: ")
-        assert message.endswith(". Correct it or give --config another file.")
-
-
 def test_parse_section_names_its_source() -> None:
     assert parse_section(TextConfig(), {"jieba_hmm": False}, "text", "bundle.json") == TextConfig(jieba_hmm=False)
     with pytest.raises(ConfigError, match=r"bundle\.json: .*NFX"):
         parse_section(TextConfig(), {"unicode_form": "NFX"}, "text", "bundle.json")
-
-
-def test_settings_without_influence_on_results_are_left_out() -> None:
-    free = {
-        "train": {
-            *("device", "num_threads", "keep_checkpoints", "tensorboard", "log_every_steps"),
-            *("evaluate_every_tokens", "evaluate_sample_tokens", "checkpoint_every_tokens", "max_minutes"),
-        },
-        "text": {"num_workers"},
-        "embed": {"batch_tokens"},
-    }
-    for name in SECTIONS:
-        section = getattr(Config(), name)
-        every = {f.name for f in dataclasses.fields(section)}
-        assert every - set(result_settings(section)) == free.get(name, set())
-    assert "epochs" not in result_settings(TrainConfig(), without=("epochs",))
-    assert result_settings(TrainConfig(seed=5))["seed"] == 5
 
 
 def test_the_json_schema_allows_what_the_settings_allow() -> None:
