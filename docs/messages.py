@@ -26,6 +26,8 @@ from elmo_zh.language import DOMAIN, LOCALES
 
 PO = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.po"
 KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3), "in_language": (1,), "declare": (2,)}
+# The modules of click with what our users see.
+CLICK = ("core.py", "decorators.py", "exceptions.py", "formatting.py", "parser.py", "types.py")
 # So that the file changes only with its messages.
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,8 +48,9 @@ def texts_of_help() -> Iterator[str]:
 def messages_of_code() -> Catalog:
     """Return all messages, without translations."""
     messages = Catalog(project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
-    for folder, place in ((LOCALES.parent, ""), (Path(click.__file__).parent, "click/")):
-        for name, _, message, _, _ in extract_from_dir(folder, [("**.py", "python")], keywords=KEYWORDS):
+    click_folder = Path(click.__file__).parent
+    for folder, pattern, place in ((LOCALES.parent, "**.py", ""), *((click_folder, name, "click/") for name in CLICK)):
+        for name, _, message, _, _ in extract_from_dir(folder, [(pattern, "python")], keywords=KEYWORDS):
             messages.add(message, locations=[(place + name, 0)])
     for text in texts_of_help():
         messages.add(text, locations=[("help", 0)])
