@@ -29,10 +29,6 @@ class BundleError(ElmoZhError):
     """A model bundle is missing or damaged, or its files do not match its description."""
 
 
-class UnsafeFileError(BundleError):
-    """An HDF5 file of a model crashed its reader, or made it exceed its time or memory limit."""
-
-
 class OutputError(ElmoZhError):
     """An output already exists or cannot be written."""
 

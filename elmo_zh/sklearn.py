@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_given_bundle
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.checks import check_choice, check_labels, check_layers, check_strings, refusal
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
@@ -72,7 +72,7 @@ class StringEstimator(BaseEstimator):  # type: ignore[misc]
 
         If the model with this digest has been loaded from there, it is returned, whatever the folder now holds.
         """
-        folder = find_given_bundle(self.model)
+        folder = find_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")
         return _load_once(folder, digest, str(self.device), str(precision))

@@ -18,7 +18,7 @@ from parity.numpy_bilm import Array, load_bilm, read_array, run_bilm
 from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 from torch import nn
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import write_table
 from elmo_zh.bundle.write import BundleSource, write_bundle
 from elmo_zh.config import TextConfig

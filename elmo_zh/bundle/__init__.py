@@ -1,1 +1,78 @@
-"""The model bundle: a self-contained folder that this program and others can read."""
+"""The model bundle: a self-contained folder that this program and others can read.
+
+This module names a bundle's files, and the forms in which a model can be exported.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_zh.choices import WEIGHT_DTYPES
+from elmo_zh.config.declare import declare
+from elmo_zh.errors import OutputError
+from elmo_zh.language import _
+from elmo_zh.run.files import require_no_input
+
+BUNDLE_FORMAT = 1
+# All files that a folder in the layout of another program may contain.
+OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
+
+
+def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) -> None:
+    """Raise OutputError unless a path is unused, an empty folder or, with `force`, a model that is not an input."""
+    require_no_input(output, inputs)
+    if not output.exists():
+        return
+    names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
+    is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
+    if names and not (force and is_model):
+        message = _("{path} already exists. Choose another --output, or, if this is a model, add --force.")
+        raise OutputError(message.format(path=output))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleForm:
+    """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
+
+    layout: str = declare(
+        "bundle",
+        "Files to write: a bundle for elmo-zh, the files that simple_elmo reads, or the weights as safetensors.",
+        choices=("bundle", "simple_elmo", "safetensors"),
+    )
+    dtype: str = declare(
+        "float32",
+        "Data type of the weights. float16 at least halves the files' size, and all supported programs can read it.",
+        choices=WEIGHT_DTYPES,
+    )
+    with_word2vec: bool = True
+
+
+# The form in which `train` and `pipeline` export their model.
+FLOAT32_BUNDLE = BundleForm()
+
+
+class BundleLayout:
+    """Names every file of a bundle."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.options = path / "options.json"  # the sizes of the biLM, as bilm-tf and AllenNLP read them
+        self.weights = path / "weights.hdf5"  # all weights, in the published layout
+        self.vocab = path / "vocab.data"  # one token per line; converted character-mode models may lack it
+        self.vocab_embedding = path / "vocab_embedding.hdf5"  # token embeddings where bilm-tf looks for them
+        self.word2vec = path / "word2vec.hdf5"  # the vectors that the token layer started from, if there are any
+        self.character_counts = path / "character_counts.tsv"  # the spelling model of unknown words
+        self.golden = path / "golden.hdf5"  # the vectors of three sentences, for comparison
+        self.warm_state = path / "warm_state.hdf5"  # the state that sentences start from, if training carried it over
+        self.alphabet = path / "alphabet.json"  # the ids of characters, if the model does not read bytes
+        self.user_dictionary = path / "user_dictionary.txt"  # the segmenter's, if one was used
+        self.info = path / "bundle.json"  # the description of the model, and the digests of the files above
+        # Without digests; converted and older bundles lack them: corpus, run and date of the training; the model card.
+        self.history = path / "history.json"
+        self.card = path / "model_card.md"
+
+    def digested(self) -> list[Path]:
+        """Return the existing files whose digests are recorded in bundle.json."""
+        required = [self.options, self.weights, self.character_counts, self.golden]
+        optional = [self.vocab, self.vocab_embedding, self.word2vec, self.warm_state, self.alphabet]
+        return [*required, *(path for path in (*optional, self.user_dictionary) if path.exists())]

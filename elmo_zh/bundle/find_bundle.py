@@ -7,13 +7,12 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.choices import MODELS
-from elmo_zh.config import Config
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
 from elmo_zh.language import _
-from elmo_zh.run.files import file_digest, read_json
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.find_runs import LATEST, is_run
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.mark import KINDS, kind_of
@@ -26,7 +25,7 @@ _STARTER_PACKAGE = "elmo_zh_starter"
 _LARGEST_INFO_BYTES = 2**24
 
 
-def find_bundle(model: str | os.PathLike[str]) -> Path:
+def find_bundle(model: str | PathLike[str]) -> Path:
     """Return the folder of a bundle, given as a path or as the name of an installed model; a path takes precedence."""
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
@@ -40,20 +39,6 @@ def _load_installed(name: str) -> Path:
     except (ConfigError, TypeError) as error:
         message = _("The installed model {name} cannot be used: {error}")
         raise BundleError(message.format(name=name, error=error)) from None
-
-
-def find_given_bundle(model: str | PathLike[str]) -> Path:
-    """Return the folder of a bundle passed to a Python call, by its path or by the name of an installed model."""
-    return find_bundle(Path(model))
-
-
-def find_installed(digest: str) -> Path | None:
-    """Return the folder of the installed model whose bundle.json has the given digest, or None."""
-    for __, folder in _iter_installed():
-        info = BundleLayout(folder).info
-        if info.is_file() and file_digest(info) == digest:
-            return folder
-    return None
 
 
 def shown_model(path: Path) -> str:
@@ -77,26 +62,11 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
     """Find a model by its digest: beside its `owner`, among installed models or at its old path; None if it is gone."""
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
-    for folder in chain(beside, [find_installed(digest), path]):
-        info = BundleLayout(folder).info if folder else None
-        if info and info.is_file() and info.stat().st_size <= _LARGEST_INFO_BYTES and file_digest(info) == digest:
+    for folder in chain(beside, (folder for __, folder in _iter_installed()), [path]):
+        info = BundleLayout(folder).info
+        if info.is_file() and info.stat().st_size <= _LARGEST_INFO_BYTES and file_digest(info) == digest:
             return folder
     return None
-
-
-def starter_advice(config: Config, num_tokens: float) -> list[str]:
-    """Advise starting from the installed starter if it was trained on more than 20 times the text of the corpus."""
-    starter = dict(_iter_installed()).get(STARTER)
-    if starter is None or config.train.init or config.vocab.init or config.model.mode != "token":
-        return []
-    text = int(read_json(BundleLayout(starter).info)["training"].get("train_tokens", 0))
-    if 20 * num_tokens >= text:
-        return []
-    message = _(
-        "For so little text, start from the installed starter model, trained on {tokens} tokens (docs/starter.md): add"
-        " {option}."
-    )
-    return [message.format(tokens=f"{text:,}", option=f"--init {STARTER}")]
 
 
 def default_bundle() -> Path:
@@ -123,18 +93,12 @@ def explain_no_bundle(path: Path) -> str:
     """Explain what is at a path that holds no bundle, and what to do next."""
     if not path.exists() and (advice := explain_no_starter(path)):
         return advice
-    is_model_of_run = path.name == "model" and is_run(path.parent)
-    if is_run(path) or is_model_of_run:
-        run = path.parent if is_model_of_run else path
+    run = path.parent if path.name == "model" else path
+    if is_run(run):
         return _("{path} is a run, not a model bundle. {step}").format(path=run, step=next_step_of_run(run))
-    if BundleLayout(path.parent).info.is_file():
-        return _("{path} is not a model bundle. Did you mean {folder}?").format(path=path, folder=path.parent)
-    if BundleLayout(path).options.is_file():
-        message = _("{path} has options.json, but no bundle.json. To convert another program's model: {command}")
-        return message.format(path=path, command=command("convert", path, "--output", "DIR"))
-    if kind := path.is_dir() and KINDS.get(kind_of(path)):
-        message = _("{path} is {kind}, not a model bundle. Show it with: {command}")
-        return message.format(path=path, kind=_(kind.what), command=command("info", path))
+    if path.is_dir() and (BundleLayout(path).options.is_file() or kind_of(path)):
+        message, kind = _("{path} is {kind}, not a model bundle. Show it with: {command}"), kind_of(path) or "model"
+        return message.format(path=path, kind=_(KINDS[kind].what), command=command("info", path))
     message = _("{path} is not the folder of a model bundle. Known models: {names}. To train one: {command}")
     if not path.exists():
         message = _("{path} does not exist. Known models: {names}. To train one: {command}")

@@ -1,7 +1,7 @@
-"""Load a bundle and check all its digests."""
+"""Load a bundle and check all its digests; say which model it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleLayout
+from elmo_zh.bundle import BUNDLE_FORMAT, BundleLayout
+from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, explain_no_bundle, shown_model
 from elmo_zh.bundle.options_json import load_options, parse_shape
-from elmo_zh.bundle.warm_state import load_warm_state
-from elmo_zh.bundle.weights import load_model
-from elmo_zh.choices import SEGMENTERS
+from elmo_zh.bundle.weights import load_model, load_warm_state
+from elmo_zh.choices import MODELS, SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.invocation import path_from_here
 from elmo_zh.language import _
 from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, note_input, read_json
 from elmo_zh.run.record import spell_segmenter
+from elmo_zh.run.reporter import counted, first_ten, format_date
 from elmo_zh.text.normalise import keeps_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
@@ -34,6 +35,7 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary
 if TYPE_CHECKING:
     from elmo_zh.model.bilm import BiLM
 
+OWN_PROGRAM = "elmo-zh"
 _MOST_NAMES = 3
 
 
@@ -131,45 +133,65 @@ class Bundle:
             )
             gaps = {"there": spell_segmenter(there, here), "here": spell_segmenter(here, there)}
             raise BundleError(message.format(path=self.path, **gaps))
-        if given_dictionary is not None:
-            self._require_place_for(given_dictionary, user_dictionary)
         kept: set[str] = set()
-        if given_dictionary is not None and self.text.split_unknown:
-            load_user_dictionary(given_dictionary, self.text, lambda word, *_: kept.add(word))
+        if given_dictionary is not None:
+            if user_dictionary or not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
+                message = _(
+                    "{path} has a dictionary of its own or a segmenter that takes none. Leave out {dictionary}, or"
+                    " segment the text yourself and use --segmented."
+                )
+                raise BundleError(message.format(path=self.path, dictionary=given_dictionary))
+            if self.text.split_unknown:
+                load_user_dictionary(given_dictionary, self.text, lambda word, *_: kept.add(word))
         split = partial(self.vocabulary.split, kept=kept) if self.vocabulary else None
         return TextPreparation.build(self.text, given_dictionary or user_dictionary, split)
 
-    def _require_place_for(self, given: Path, own: Path | None) -> None:
-        """Raise BundleError if the model already has a user dictionary, or if its segmenter takes none."""
-        assert self.text is not None
-        if own or not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
-            message = _(
-                "{path} has a dictionary of its own or a segmenter that takes none. Leave out {dictionary}, or segment"
-                " the text yourself and use --segmented."
-            )
-            raise BundleError(message.format(path=self.path, dictionary=given))
+
+def describe_model(bundle: Bundle) -> dict[str, Any]:
+    """Describe a model by path, digest, program, number of training tokens, run, corpus and date."""
+    return {
+        "path": str(bundle.path),
+        "digest": bundle.digest,
+        "made_by": bundle.info["origin"].get("program", OWN_PROGRAM),
+        "train_tokens": bundle.info["training"].get("train_tokens"),
+        **asdict(bundle.history),
+    }
 
 
-def load_same_bundle(path: Path, digest: str) -> Bundle:
-    """Load a bundle again from its folder; raise BundleError if its digest is no longer the recorded one."""
-    bundle = load_bundle(path)
-    if bundle.digest != digest:
-        message = _("{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
-        raise BundleError(message.format(path=path, digest=digest))
-    return bundle
+def model_line(bundle: Bundle) -> str:
+    """Return the line that tells the user which model a command uses."""
+    about, path = describe_model(bundle), bundle.path
+    place = shown_model(path)
+    if path.resolve() != path.absolute():
+        place += f" ({path_from_here(path.resolve())})"
+    if about["made_by"] != OWN_PROGRAM:
+        message = _("Model: {model}, converted from {program}.")
+        return message.format(model=place, program=about["made_by"])
+    tokens, date = about["train_tokens"], bundle.history.trained_at
+    amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
+    training = (first_ten(list(bundle.history.corpus)), amount, format_date(date) if date else "")
+    text = ", ".join(filter(None, training)) or _("unknown text")
+    line = _("Model: {model}, trained on {text}.").format(model=place, text=text)
+    if path == DEFAULT_MODEL and STARTER in MODELS:
+        line += " " + _("This is the newest run's model. To use the starter instead: --model starter")
+    return line
 
 
-def load_bundle(path: Path) -> Bundle:
-    """Load a bundle; raise BundleError if a file is missing or damaged, or if two values contradict each other."""
+def load_bundle(path: Path, digest: str | None = None) -> Bundle:
+    """Load a bundle; raise BundleError if a file is missing or damaged, or if two values contradict each other.
+
+    Where `digest` is given, such as to a worker, the bundle must still have it.
+    """
     note_input(path)
     layout = BundleLayout(path)
     info = _load_info(layout)
     _check_digests(layout, info)
+    if digest not in (None, file_digest(layout.info)):
+        message = _("{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
+        raise BundleError(message.format(path=path, digest=digest))
     try:
         vocabulary = load_vocabulary(layout.vocab) if layout.vocab.exists() else None
-        text = None
-        if info["text"] is not None:
-            text = _parse_text_settings(info["text"], str(layout.info))
+        text = None if info["text"] is None else _parse_text_settings(info["text"], str(layout.info))
     except (RunError, ConfigError) as error:
         raise BundleError(*error.messages) from None
     shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)

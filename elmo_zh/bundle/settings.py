@@ -1,19 +1,16 @@
 """Compare the settings of a bundle and of a run that starts from it, and take them over into the run."""
 
-import json
-import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.config import Config, ModelConfig, TextConfig, VocabConfig, result_settings, with_defaults
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.language import _
 from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
-from elmo_zh.run.record import spell_segmenter
+from elmo_zh.run.record import describe_settings
 from elmo_zh.run.reporter import Reporter
 
 
@@ -69,13 +66,11 @@ def _with_room(config: VocabConfig, num_rows: int, reporter: Reporter) -> VocabC
 
 def take_model_settings(config: ModelConfig, bundle: Bundle, named: Collection[str], reporter: Reporter) -> ModelConfig:
     """Return the settings of section model with the bundle's values; raise RunError if those `named` differ."""
-    there = model_settings(bundle)
-    different = {name: value for name, value in there.items() if getattr(config, name) != value}
-    if refused := {f"model.{name}" for name in different} & {*named}:
-        listed, typed = _explain({name: (there[name[6:]], getattr(config, name[6:])) for name in sorted(refused)})
-        message = _("{path} has different model settings ({listed}). To start from that model, add: {typed}")
-        raise RunError(message.format(path=bundle.path, listed=listed, typed=typed))
-    _report("model", different, bundle, reporter)
+    different = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
+    if refused := {name: value for name, value in different.items() if f"model.{name}" in named}:
+        message = _("{path} has different model settings ({listed}). To start from that model, leave out yours.")
+        raise RunError(message.format(path=bundle.path, listed=_changes("model", config, refused)))
+    _report("model", config, different, bundle, reporter)
     return replace(config, **different)
 
 
@@ -86,15 +81,20 @@ def take_text_settings(config: TextConfig, path: Path, named: Collection[str], r
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))
     names = [name for name in with_defaults(bundle.info["text"]) if name in there and f"text.{name}" not in named]
-    changes = {name: there[name] for name in names if getattr(config, name) != there[name]}
-    _report("text", changes, bundle, reporter)
-    return replace(config, **changes)
+    different = {name: there[name] for name in names if getattr(config, name) != there[name]}
+    _report("text", config, different, bundle, reporter)
+    return replace(config, **different)
 
 
-def _report(section: str, changes: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
-    if changes:
-        listed = ", ".join(f"{section}.{name} = {_spell(value)}" for name, value in changes.items())
-        reporter.note(_("Settings taken from {path}: {listed}.").format(path=bundle.path, listed=listed))
+def _changes(section: str, config: Any, values: Mapping[str, Any]) -> str:
+    before = {f"{section}.{name}": getattr(config, name) for name in values}
+    return ", ".join(describe_settings(before, {f"{section}.{name}": value for name, value in values.items()}))
+
+
+def _report(section: str, config: Any, values: Mapping[str, Any], bundle: Bundle, reporter: Reporter) -> None:
+    if values:
+        message = _("Settings taken from {path}: {listed}.")
+        reporter.note(message.format(path=bundle.path, listed=_changes(section, config, values)))
 
 
 def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Reporter) -> None:
@@ -106,39 +106,15 @@ def require_same_text(bundle: Bundle, settings: Mapping[str, Any], reporter: Rep
         )
         reporter.warn(message.format(path=bundle.path))
         return
-    there, here = result_settings(bundle.text), with_defaults(settings)
-    wanted = {
-        f"text.{name}": (there[name], here[name])
-        for name in with_defaults(bundle.info["text"])
-        # Splitting unknown words does not change the others.
-        if name in here and here[name] != there[name] and name != "split_unknown"
-    }
-    segmenter = bundle.info["segmenter"] or {}
-    segmenter_here = settings.get("segmenter_version") or segmenter
-    dictionaries = segmenter.get("user_dictionary"), segmenter_here.get("user_dictionary")
-    if dictionaries[0] != dictionaries[1]:
-        path = BundleLayout(bundle.path).user_dictionary
-        wanted["text.user_dictionary"] = (str(path) if dictionaries[0] else "", dictionaries[1] or "")
-    if wanted or segmenter != segmenter_here:
-        different = f"{spell_segmenter(segmenter, segmenter_here)}, {spell_segmenter(segmenter_here, segmenter)}"
-        listed, typed = _explain(wanted) if wanted else (different, "")
+    here, segmenter = with_defaults(settings), bundle.info["segmenter"]
+    there = {**result_settings(bundle.text), "segmenter_version": segmenter}
+    here = {**here, "segmenter_version": settings.get("segmenter_version") or segmenter}
+    # Splitting unknown words does not change the others; the dictionary is part of the segmenter's version.
+    names = (here.keys() & {*with_defaults(bundle.info["text"]), "segmenter_version"}) - {"split_unknown"}
+    pairs = [{f"text.{name}": values[name] for name in names} for values in (here, there)]
+    if changes := describe_settings(*pairs):
         message = _(
             "{path} was trained on text prepared differently ({listed}), so the words of this run would not match the"
-            " model's. Segment the corpus again, with the model's version of the segmenter. {typed}"
+            " model's. Segment the corpus again, with the model's settings and its version of the segmenter."
         )
-        raise RunError(message.format(path=bundle.path, listed=listed, typed=typed).rstrip())
-
-
-def _spell(value: Any) -> str:
-    """Return a value as users type it after --set."""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _explain(different: Mapping[str, tuple[Any, Any]]) -> tuple[str, str]:
-    """Describe how settings differ, and write the options that would set the bundle's values."""
-    values = {name: (_spell(there), _spell(here)) for name, (there, here) in different.items()}
-    differs, none = _("{name} = {there} in the model, {here} in this run"), _("none")
-    listed = ", ".join(
-        differs.format(name=name, there=there or none, here=here or none) for name, (there, here) in values.items()
-    )
-    return listed, " ".join(f"--set {shlex.quote(f'{name}={there}')}" for name, (there, _here) in values.items())
+        raise RunError(message.format(path=bundle.path, listed=", ".join(changes)))

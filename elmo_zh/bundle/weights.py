@@ -1,21 +1,27 @@
-"""Read and write weights.hdf5 through one table of names."""
+"""Read and write weights.hdf5 through one table of names, tensors as safetensors, and the warm state."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import _
-from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.bilm import LayerState, State
 from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.reader.weights import ModelWeights
+from elmo_zh.run.disk_space import system_error_number
+from elmo_zh.vocabulary.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +93,6 @@ def _character_table(shape: CharacterShape, bilm_shape: BiLMShape) -> list[Entry
 def published_arrays(weights: ModelWeights, dtype: str = "float32") -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the name and value of each dataset in the published layout, with a dtype from `choices.WEIGHT_DTYPES`."""
     table = weight_table(weights.shape, has_softmax=weights.has_softmax)
-    left_over = set(weights.arrays) - {name for entry in table for name in entry.parameters}
-    if left_over:
-        raise BundleError(
-            _("The published layout has no place for {names}.").format(names=", ".join(sorted(left_over)))
-        )
     for entry in table:
         array = np.concatenate([_part(weights.arrays[name], entry.direction) for name in entry.parameters])
         assert array.size == math.prod(entry.shape), entry
@@ -139,25 +140,23 @@ def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> ModelWeights:
     """Read a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
-    file = ForeignFile.open(path)
+    file = ForeignFile(path)
     has_softmax = with_softmax and file.has_group("softmax")
     table = weight_table(shape, has_softmax=has_softmax)
-    sources = dict.fromkeys((entry.dataset for entry in table), file)
+    files = dict.fromkeys((entry.dataset for entry in table), file)
     if token_embeddings is not None:
-        sources["embedding"] = ForeignFile.open(token_embeddings)
-    _refuse_unknown_datasets(file, sources)
-    shapes: dict[ForeignFile, dict[str, tuple[int, ...]]] = {}
-    for entry in table:
-        shapes.setdefault(sources[entry.dataset], {})[entry.dataset] = entry.shape
-    for source, datasets in shapes.items():
-        source.check_arrays(datasets)
+        files["embedding"] = ForeignFile(token_embeddings)
+    _refuse_unknown_datasets(file, files)
+    for entry in table:  # before memory is taken
+        files[entry.dataset].require_array(entry.dataset, entry.shape)
     arrays = {
         name: np.empty(sizes, np.float32) for name, sizes in parameter_shapes(shape, has_softmax=has_softmax).items()
     }
-    entries = {entry.dataset: entry for entry in table}
-    for source, datasets in shapes.items():
-        for name, array in source.read_arrays(datasets):
-            _fill(arrays, entries[name], array)
+    for entry in table:
+        parts = np.split(files[entry.dataset].read_array(entry.dataset, entry.shape), len(entry.parameters))
+        for name, values in zip(entry.parameters, parts, strict=True):
+            target = _part(arrays[name], entry.direction)
+            target[...] = values.reshape(target.shape)
     return ModelWeights(shape=shape, arrays=arrays)
 
 
@@ -174,16 +173,100 @@ def parameter_shapes(shape: BiLMShape, *, has_softmax: bool = False) -> dict[str
     return shapes
 
 
-def _fill(arrays: Mapping[str, Floats], entry: Entry, array: NDArray[Any]) -> None:
-    for name, values in zip(entry.parameters, np.split(array, len(entry.parameters)), strict=True):
-        target = _part(arrays[name], entry.direction)
-        target[...] = values.reshape(target.shape)
-
-
-def _refuse_unknown_datasets(file: ForeignFile, known: Iterable[str]) -> None:
-    known = set(known)
+def _refuse_unknown_datasets(file: ForeignFile, known: Container[str]) -> None:
     for name in sorted(file.names()):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known:
             message = _("{path}: {name} is not in the model that options.json describes. Copy both files again.")
             raise BundleError(message.format(path=file.path, name=name))
+
+
+def load_tensors(path: Path) -> "dict[str, Tensor]":
+    """Return the tensors of a safetensors file; raise OSError or SafetensorError if it is unreadable or damaged."""
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except RuntimeError as error:
+        # torch maps the file, and reports errors of the disk as RuntimeError.
+        number = system_error_number(error)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from None
+
+
+def save_tensors(tensors: "Mapping[str, Tensor]", path: Path) -> None:
+    """Write tensors to a safetensors file that the same people may read as any other new file."""
+    from safetensors.torch import save_file
+
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(dict(tensors), path)  # only the owner may read what safetensors creates
+    path.chmod(mode)
+
+
+# The warm state, from which a model trained with carried state starts every sentence, so that order does not matter.
+#
+# Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean
+# state at the ends of many sentences is such a start, and it is the same for every sentence. In warm_state.hdf5 the
+# datasets are `output` (L, 2, P) and `cell` (L, 2, D), float32; the second axis is the direction, forward LM first.
+
+# Streams computed together; each carries its state from sentence to sentence.
+_STREAMS = 32
+MOST_TOKENS = 100_000
+# The first sentences of a stream start from zeros, which the warm state should not depend on.
+_UNCOUNTED_SENTENCES = 2
+
+
+def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
+    """Return the mean state after the last word of sentences of input ids, and the number of sentences."""
+    chosen, num_tokens = [], 0
+    for sentence in sentences:
+        chosen.append(sentence)
+        if (num_tokens := num_tokens + len(sentence)) >= MOST_TOKENS:
+            break
+    # Consecutive sentences of the text stay consecutive in a stream.
+    length = -(-len(chosen) // _STREAMS)
+    streams = [chosen[start : start + length] for start in range(0, len(chosen), length)]
+    uncounted = min(_UNCOUNTED_SENTENCES, length - 1)
+    state = weights.reader.zero_state(len(streams))
+    sums = [[np.zeros(part.shape[::2]) for part in layer] for layer in state]
+    count = 0
+    for turn in range(length):
+        # All streams have the same length except the last, which is shorter.
+        reading = [stream[turn] for stream in streams if turn < len(stream)]
+        state = _read_on(
+            weights, lexicon, reading, [LayerState(*(part[:, : len(reading)] for part in layer)) for layer in state]
+        )
+        if turn >= uncounted:
+            for layer_sums, layer in zip(sums, state, strict=True):
+                for total, part in zip(layer_sums, layer, strict=True):
+                    total += part.sum(axis=1, dtype=np.float64)
+            count += len(reading)
+    means = [[(total / count).astype(np.float32)[:, None] for total in layer_sums] for layer_sums in sums]
+    return [LayerState(*layer) for layer in means], count
+
+
+def _read_on(weights: ModelWeights, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> State:
+    """Return each stream's state after the last word of its sentence, given the state before it."""
+    order = sorted(range(len(sentences)), key=lambda stream: -len(sentences[stream]))
+    vectors, numbered = weights.number_words(lexicon, [sentences[stream] for stream in order])
+    before = [LayerState(*(part[:, order] for part in layer)) for layer in state]
+    _, after = weights.reader.top_outputs(vectors, numbered, before)
+    back = np.argsort(order)
+    return [LayerState(*(part[:, back] for part in layer)) for layer in after]
+
+
+def save_warm_state(path: Path, state: State) -> None:
+    """Write a warm state, for one sentence, to a file."""
+    with create_hdf5(path) as file:
+        file.create_dataset("output", data=np.stack([layer.output[:, 0] for layer in state]))
+        file.create_dataset("cell", data=np.stack([layer.cell[:, 0] for layer in state]))
+
+
+def load_warm_state(path: Path, shape: BiLMShape) -> State:
+    """Load a warm state from a file."""
+    L, P, D = shape.num_layers, shape.projection_dim, shape.cell_dim
+    file = ForeignFile(path)
+    outputs, cells = file.read_array("output", (L, 2, P)), file.read_array("cell", (L, 2, D))
+    return [LayerState(output[:, None], cell[:, None]) for output, cell in zip(outputs, cells, strict=True)]

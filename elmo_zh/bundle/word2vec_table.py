@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_given_bundle
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.checks import check_token_sentences, check_tokens
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, RunError
-from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.language import _
@@ -62,7 +62,7 @@ class Word2Vec:
             BundleError: If the bundle has no such vectors, or they are damaged.
             RunError: If the run has none.
         """
-        folder = find_given_bundle(path)
+        folder = find_bundle(path)
         layout, run = BundleLayout(folder), RunDir(folder)
         if layout.word2vec.is_file():
             vocabulary = load_vocabulary(layout.vocab)
@@ -152,8 +152,8 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if a number is not finite."""
-    file = ForeignFile.open(path)
-    shape = file.arrays[_DATASET][2] if _DATASET in file.arrays else ()
+    file = ForeignFile(path)
+    shape = file.shapes.get(_DATASET, ())
     width = shape[1] if len(shape) == 2 else 0
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
         table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)

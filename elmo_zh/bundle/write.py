@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -10,21 +11,26 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.description import OWN_PROGRAM
-from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden
-from elmo_zh.bundle.layout import BUNDLE_FORMAT, BundleForm, BundleLayout
+from elmo_zh.bundle import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
-from elmo_zh.bundle.read import UNKNOWN_HISTORY, Bundle, History
-from elmo_zh.bundle.warm_state import save_warm_state
-from elmo_zh.bundle.weights import count_parameters, num_parameters, published_arrays, rounded_to_float16, save_weights
+from elmo_zh.bundle.read import OWN_PROGRAM, UNKNOWN_HISTORY, Bundle, History
+from elmo_zh.bundle.weights import (
+    count_parameters,
+    num_parameters,
+    published_arrays,
+    rounded_to_float16,
+    save_tensors,
+    save_warm_state,
+    save_weights,
+)
 from elmo_zh.bundle.word2vec_table import read_table, shorten, write_table
 from elmo_zh.config import TextConfig, preparation_settings
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.create import create_hdf5
+from elmo_zh.hdf5 import create_hdf5
+from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, write_json
-from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters.registry import describe_segmenter
 from elmo_zh.version import __version__
@@ -34,6 +40,8 @@ from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 # Our own sentences: a plain one; one with punctuation, digits and Latin letters; one with a word never seen.
 GOLDEN_TEXTS = ("今天天气很好，我们去公园散步。", "他用iPhone打了3个电话：“喂，是我！”", "你好，齉龘世界。")
+# How far vectors may be from the stored ones, and far more text than the three sentences have.
+GOLDEN_TOLERANCE, _MOST_CHARACTERS = 1e-5, 10_000
 # Text settings that do not affect how a sentence becomes tokens; the dictionary is a file of the bundle.
 NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "heldout_max_tokens")
 
@@ -100,22 +108,14 @@ def least_bytes(source: BundleSource, form: BundleForm) -> int:
     return num_numbers * np.dtype(form.dtype).itemsize
 
 
-def write_model(folder: Path, source: BundleSource, form: BundleForm, command: str, reporter: Reporter) -> None:
-    """Write a model into a new folder, in any form; float16 rounds the weights and reports the change."""
-    golden = None
+def write_model(folder: Path, source: BundleSource, form: BundleForm) -> None:
+    """Write a model into a new folder, in any form; float16 rounds the weights."""
     if form.dtype == "float16":
-        exact = _compute_golden(source)
         source = replace(source, weights=rounded_to_float16(source.weights))
-        golden = _compute_golden(source)
-        change = max(np.abs(old - new).max() for old, new in zip(exact.vectors, golden.vectors, strict=True))
-        message = _(
-            "{command}: rounding the weights to {dtype} changes the test sentences' vectors by at most {change}."
-        )
-        reporter.note(message.format(command=command, dtype=form.dtype, change=f"{change:.1e}"))
     if form.layout != "bundle":
         _write_plain(folder, source, form)
     else:
-        _write_files(folder, source, golden or _compute_golden(source), form.dtype)
+        write_bundle(folder, source, form.dtype)
 
 
 def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
@@ -132,19 +132,11 @@ def _write_plain(folder: Path, source: BundleSource, form: BundleForm) -> None:
     if form.layout == "simple_elmo":
         save_weights(folder / "model.hdf5", source.weights, form.dtype)
     else:
+        import torch
+
         arrays = published_arrays(source.weights, form.dtype)
-        from safetensors.numpy import save_file
-
-        path = folder / "model.safetensors"
-        path.touch()
-        mode = path.stat().st_mode
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays}, path)
-        path.chmod(mode)  # only the owner may read what safetensors creates
-
-
-def write_bundle(folder: Path, source: BundleSource) -> None:
-    """Write a float32 bundle into a new folder."""
-    _write_files(folder, source, _compute_golden(source), "float32")
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays}
+        save_tensors(tensors, folder / "model.safetensors")
 
 
 def write_tuned(folder: Path, bundle: Bundle, weights: ModelWeights) -> None:
@@ -154,7 +146,8 @@ def write_tuned(folder: Path, bundle: Bundle, weights: ModelWeights) -> None:
     write_bundle(folder, replace(source_of(bundle), weights=weights, origin=origin))
 
 
-def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str) -> None:
+def write_bundle(folder: Path, source: BundleSource, dtype: str = "float32") -> None:
+    """Write a bundle into a new folder."""
     layout = BundleLayout(folder)
     folder.mkdir(parents=True)
     write_json(layout.options, source.options())
@@ -173,7 +166,7 @@ def _write_files(folder: Path, source: BundleSource, golden: Golden, dtype: str)
         copyfile(source.user_dictionary, layout.user_dictionary)
     if source.alphabet is not BYTES:
         write_json(layout.alphabet, asdict(source.alphabet))
-    _write_golden(layout.golden, golden)
+    _write_golden(layout.golden, source)
     if source.history != UNKNOWN_HISTORY:
         write_json(layout.history, asdict(source.history))
     write_json(layout.info, _info(layout, source))
@@ -200,24 +193,44 @@ def _info(layout: BundleLayout, source: BundleSource) -> dict[str, Any]:
     }
 
 
-def _compute_golden(source: BundleSource) -> Golden:
-    """Compute the golden sentences' vectors; if the segmenter is unknown, each character is a token."""
-    preparation = source.build_preparation()
-    sentences = [preparation.tokens(text) if preparation else list(text) for text in GOLDEN_TEXTS]
+def _write_golden(path: Path, source: BundleSource) -> None:
+    """Write the texts, tokens and all layers of the sentences as `embed` does, and the tolerance as an attribute.
+
+    If the segmenter is unknown, each character is a token.
+    """
+    preparation, reader = source.build_preparation(), source.weights.reader
     lexicon = build_lexicon(source.weights.shape, source.vocabulary, source.alphabet)
-    vectors = []
-    for tokens in sentences:
-        words, numbered = source.weights.number_words(lexicon, [np.array(lexicon.encode(tokens), np.int64)])
-        reader = source.weights.reader
-        vectors.append(reader.read(words, numbered, reader.start_state(1))[0])
-    return Golden(texts=list(GOLDEN_TEXTS), sentences=sentences, vectors=vectors)
-
-
-def _write_golden(path: Path, golden: Golden) -> None:
-    """Write the texts, tokens and all layers of the sentences as `embed` does, and the tolerance as an attribute."""
     with create_hdf5(path) as file:
         file.attrs["tolerance"] = GOLDEN_TOLERANCE
-        for line, (text, tokens) in enumerate(zip(golden.texts, golden.sentences, strict=True)):
-            file.create_dataset(str(line), data=golden.vectors[line])
+        for line, text in enumerate(GOLDEN_TEXTS):
+            tokens = preparation.tokens(text) if preparation else list(text)
+            words, numbered = source.weights.number_words(lexicon, [np.array(lexicon.encode(tokens), np.int64)])
+            file.create_dataset(str(line), data=reader.read(words, numbered, reader.start_state(1))[0])
             file.create_dataset(f"tokens/{line}", data=tokens, dtype=h5py.string_dtype())
             file.create_dataset(f"texts/{line}", data=text, dtype=h5py.string_dtype())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """The content of golden.hdf5: raw sentences, their tokens, and their vectors, each of shape (L + 1, n, 2P)."""
+
+    texts: list[str]
+    sentences: list[list[str]]
+    vectors: list[NDArray[np.float32]]
+
+
+def load_golden(path: Path) -> Golden:
+    """Load golden.hdf5; raise BundleError if it is damaged, or has more text than a bundle needs."""
+    file = ForeignFile(path)
+    try:
+        names = sorted((name.removeprefix("tokens/") for name in file.strings if name.startswith("tokens/")), key=int)
+        texts = [file.strings[f"texts/{name}"][0] for name in names]
+        sentences = [file.strings[f"tokens/{name}"] for name in names]
+        shapes = {name: file.shapes[name] for name in names}
+        if not all(sentences) or not 0 < len("".join(chain(texts, *sentences))) <= _MOST_CHARACTERS:
+            raise ValueError("sentences are missing or too long")
+    except (LookupError, ValueError) as error:
+        message = _("{path} is damaged ({error}). Export or copy the bundle again.")
+        raise BundleError(message.format(path=path, error=error)) from None
+    vectors = [file.read_array(name, shape) for name, shape in shapes.items()]
+    return Golden(texts=texts, sentences=sentences, vectors=vectors)

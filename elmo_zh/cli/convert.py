@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elmo_zh.bundle import BundleForm
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.options import (
     Common,
     common_options,
@@ -26,7 +26,7 @@ from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.write import BundleSource
-    from elmo_zh.convert.published import KnownText
+    from elmo_zh.config import TextConfig
 
 _FILE = {"dir_okay": False}
 
@@ -95,24 +95,16 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
     """
     if chosen.warm_on is not None:
         refuse_together("--warm-on", {f"--layout {form.layout}": form.layout != "bundle"})
-    from elmo_zh.convert.convert import ConvertSettings, convert_model
-    from elmo_zh.convert.model_files import ChosenFiles
+    from elmo_zh.convert import ConvertSettings, convert_model
 
-    files = {each.name: getattr(chosen, each.name) for each in fields(ChosenFiles)}
-    settings = ConvertSettings(
-        chosen=ChosenFiles(**files),
-        text=_known_text(common),
-        warm_on=chosen.warm_on,
-        segmented=chosen.segmented,
-        swapped_marks=not chosen.straight_marks,
-        form=form,
-    )
+    values = {field.name: getattr(chosen, field.name) for field in fields(Conversion)}
+    text, user_dictionary = _known_text(common)
+    settings = ConvertSettings(**values, text=text, user_dictionary=user_dictionary, form=form)
     model = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
     _report_conversion(common, model, output, form.layout)
 
 
 def _report_conversion(common: Common, model: "BundleSource", output: Path, layout: str) -> None:
-    from elmo_zh.bundle.compatibility import describe_readers
     from elmo_zh.info.describe import POOR_FROM_ZERO
 
     shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"
@@ -126,19 +118,16 @@ def _report_conversion(common: Common, model: "BundleSource", output: Path, layo
     common.finish(
         {**result, "num_words": len(model.vocabulary or ())},
         *figures(result),
-        *(describe_readers(shape) if layout not in ("safetensors", "bundle") else ()),
         following=("embed", "file.txt", "--model", output, *segmented) if layout == "bundle" else (),
     )
 
 
-def _known_text(common: Common) -> "KnownText":
-    """Return the text settings that the user gave for the model; without any, they are unknown."""
-    from elmo_zh.convert.published import KnownText
-
+def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
+    """Return the text settings that the user gave for the model, and the dictionary; without any, they are unknown."""
     config = common.config.text
     given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not given:
-        return KnownText()
+        return None, None
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
         message = _("Settings given without text.segmenter: {names}. Add --set text.segmenter=NAME.")

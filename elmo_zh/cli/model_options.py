@@ -53,8 +53,7 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
 
 def load_model(common: Common, path: Path, results: str) -> "Bundle":
     """Load a model, report which one it is, and warn if its `results` ("vectors are") suffer from zero state."""
-    from elmo_zh.bundle.description import model_line
-    from elmo_zh.bundle.read import load_bundle
+    from elmo_zh.bundle.read import load_bundle, model_line
 
     bundle = load_bundle(path)
     common.console.note(model_line(bundle))

@@ -166,7 +166,7 @@ class Common:
         `following` has the words of the command to type next.
         """
         if bundle is not None:
-            from elmo_zh.bundle.description import describe_model
+            from elmo_zh.bundle.read import describe_model
 
             result = {**result, "model": describe_model(bundle)}
         if self.as_json:

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from elmo_zh.bundle import BundleForm
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.bundle.layout import BundleForm
 from elmo_zh.cli.options import (
     ENGINE,
     Common,
@@ -428,7 +428,4 @@ def plan(
             require_no_input(run.plan, sources_read, _("Choose another {option}.").format(option="--run"))
             write_json(run.plan, estimates)
     following = ("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ())) if run_path else ()
-    from elmo_zh.bundle.find_bundle import starter_advice
-
-    advice = starter_advice(config, estimates["figures"]["tokens"])
-    common.finish(estimates, *describe_plan(estimates), *advice, following=following)
+    common.finish(estimates, *describe_plan(estimates), following=following)

@@ -140,7 +140,7 @@ def load_task(common: Common, path: Path) -> "TaskModel":
 
     keep_few_kernels()
     keep_freed_memory()
-    from elmo_zh.bundle.description import model_line
+    from elmo_zh.bundle.read import model_line
     from elmo_zh.tasks.task_model import TaskModel
 
     task = TaskModel.load(path, common.model, common.device or "auto")

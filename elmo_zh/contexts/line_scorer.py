@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_given_bundle
-from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
+from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.checks import check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.scoring import TextMeasure, costs_from, sentence_costs
@@ -154,7 +154,7 @@ class LineScorer:
     @classmethod
     def load(cls, path: str | Path, **reading: Any) -> "LineScorer":
         """Load a bundle from its folder, or an installed model by its name; `reading` goes to `LineScorer`."""
-        return cls(load_bundle(find_given_bundle(path)), **reading)
+        return cls(load_bundle(find_bundle(path)), **reading)
 
     def __repr__(self) -> str:
         shape = self.bundle.shape
@@ -242,4 +242,4 @@ class LineScorer:
 
 
 def _load_same(path: Path, digest: str, settings: dict[str, Any]) -> LineScorer:
-    return LineScorer(load_same_bundle(path, digest), **settings)
+    return LineScorer(load_bundle(path, digest), **settings)

@@ -10,7 +10,6 @@ projection.
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,11 @@ from torch import Tensor
 from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.weights import num_parameters, parameter_shapes
 from elmo_zh.bundle.write import BundleSource
-from elmo_zh.convert.published import KnownText
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
 from elmo_zh.reader.lstm import Floats
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.lexicon import Alphabet
@@ -35,7 +33,6 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 ENCODER, TOKEN_EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 # Their names for the first three entries of our vocabulary.
 _THEIR_SPECIALS = ("<bos>", "<eos>", "<oov>")
-_MOST_DIGITS = 9
 _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 # Settings that have the published names.
 _LSTM_KEYS = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
@@ -63,33 +60,37 @@ def is_manylangs(folder: Path) -> bool:
     return (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file()
 
 
-def read_manylangs(folder: Path, options: Path | None, text: KnownText, *, swapped_marks: bool) -> BundleSource:
+def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -> BundleSource:
     """Read a model of ELMoForManyLangs; without `options`, config.json names the configuration."""
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
-    config_path = config_path or folder / "config.json"
-    token_embedder = _load_state_dict(folder / TOKEN_EMBEDDER)
-    encoder = _load_state_dict(folder / ENCODER)
-    has_words = "word_emb_layer.embedding.weight" in token_embedder
-    dictionaries = _Dictionaries(
-        characters=_load_dictionary(folder / "char.dic", _CHARACTER_MARKS),
-        words=_load_dictionary(folder / "word.dic", _THEIR_SPECIALS) if has_words else None,
-    )
-    shape = _parse_shape(config, config_path, dictionaries)
-    weights = _weights(shape, token_embedder, encoder, dictionaries, folder)
-    used = [config_path, folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
-    used += [folder / "word.dic"] if has_words else []
+    used = [config_path or folder / "config.json", folder / ENCODER, folder / TOKEN_EMBEDDER, folder / "char.dic"]
+    token_embedder, encoder = _load_state_dict(folder / TOKEN_EMBEDDER), _load_state_dict(folder / ENCODER)
+    characters = _load_dictionary(folder / "char.dic", _CHARACTER_MARKS)
+    words: list[str] = []
+    if "word_emb_layer.embedding.weight" in token_embedder:
+        words = _load_dictionary(folder / "word.dic", _THEIR_SPECIALS)
+        used.append(folder / "word.dic")
+    plain = [word for word in words if word not in (*_THEIR_SPECIALS, "<pad>", *SPECIALS)]
+    vocabulary = Vocabulary([*SPECIALS, *plain]) if words else None
+    # Our order is theirs with the padding moved to the end, and with the special tokens moved to the beginning.
+    ordered = [*(name for name in characters if name != "<pad>"), "<pad>"]
+    orders = {
+        "char_emb_layer": _order(characters, ordered),
+        "word_emb_layer": _order(words, [*_THEIR_SPECIALS, *plain] if words else []),
+    }
+    shape = _parse_shape(config, used[0], len(characters), vocabulary)
     return BundleSource(
-        weights=weights,
-        vocabulary=dictionaries.vocabulary(),
+        weights=_weights(shape, token_embedder, encoder, orders, folder),
+        vocabulary=vocabulary,
         spelling=SpellingModel.build({}),
-        user_dictionary=text.user_dictionary,
-        text=text.config,
+        user_dictionary=None,
+        text=None,
         training_options={},
         carry_state=True,
         training={},
         origin={"program": "ELMoForManyLangs", "files": {path.name: file_digest(path) for path in used}},
-        alphabet=dictionaries.alphabet(swapped_marks=swapped_marks),
+        alphabet=_alphabet(ordered, swapped_marks=swapped_marks),
     )
 
 
@@ -107,11 +108,14 @@ def _find_config(folder: Path) -> Path | None:
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
     try:
-        _refuse_compressed(path)
+        if path.is_file() and zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                    raise ValueError("its weights are compressed, which PyTorch never does")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that are refused anyway
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except (MemoryError, BundleError):
+    except MemoryError:
         raise
     except Exception as error:  # a malicious file can make torch's restricted unpickler fail with any exception
         raise _unusable(path, f"{type(error).__name__}: {str(error).splitlines()[:1]!s:.200}") from None
@@ -134,80 +138,47 @@ def _is_plain(name: Any, value: Any) -> bool:
     return isinstance(name, str) and is_dense and value.is_floating_point()
 
 
-def _refuse_compressed(path: Path) -> None:
-    """Raise BundleError for a state dict with compressed entries, since PyTorch never compresses them."""
-    if not path.is_file() or not zipfile.is_zipfile(path):
-        return
-    with zipfile.ZipFile(path) as archive:
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise _unusable(path, "its weights are compressed, which PyTorch never does")
-
-
-def _load_dictionary(path: Path, needed: tuple[str, ...]) -> dict[str, int]:
-    """Read lines of word TAB number; a line without a word stands for the ideographic space, which was stripped."""
+def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
+    """Return the words by number, from lines of word TAB number; one without a word is the ideographic space."""
     if not path.is_file():
         raise BundleError(_("{path} is missing. Check the path.").format(path=path))
     numbers: dict[str, int] = {}
     for line_number, line in enumerate(iter_lines(path), start=1):
         word, __, number = line.strip().rpartition("\t")
-        if not number.isdecimal() or len(number) > _MOST_DIGITS:
+        if not number.isdecimal():
             raise _unusable(path, f"line {line_number} is not a word, a tab and a number: {line!r:.100}")
-        numbers[word or "\u3000"] = int(number)
+        numbers[word or "\u3000"] = int(number[:10])
     if missing := [name for name in needed if name not in numbers]:
         raise _unusable(path, f"it lacks {', '.join(missing)}")
-    if len(set(numbers.values())) != len(numbers):
-        raise _unusable(path, "two entries have the same number")
-    return numbers
+    if sorted(numbers.values()) != list(range(len(numbers))):
+        raise _unusable(path, "its numbers are not those of rows, each once")
+    return sorted(numbers, key=numbers.__getitem__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Dictionaries:
-    """The rows of characters, markers and words in their tables; `words` is None without word embeddings."""
-
-    characters: Mapping[str, int]
-    words: Mapping[str, int] | None
-
-    def _character_order(self) -> list[str]:
-        """Return characters and markers in our order, which is theirs with the padding moved to the end."""
-        theirs = self.characters
-        return [*sorted((name for name in theirs if name != "<pad>"), key=theirs.__getitem__), "<pad>"]
-
-    def _plain_words(self) -> list[str]:
-        theirs, marks = self.words or {}, (*_THEIR_SPECIALS, "<pad>", *SPECIALS)
-        return [word for word in sorted(theirs, key=theirs.__getitem__) if word not in marks]
-
-    def vocabulary(self) -> Vocabulary | None:
-        """Return our vocabulary: our special tokens, then their words."""
-        return Vocabulary([*SPECIALS, *self._plain_words()]) if self.words else None
-
-    def alphabet(self, *, swapped_marks: bool) -> Alphabet:
-        """Return the alphabet that gives characters and markers our ids."""
-        ours = {name: number for number, name in enumerate(self._character_order())}
-        begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
-        return Alphabet(
-            begin_sentence=ours["<bos>"],
-            end_sentence=ours["<eos>"],
-            begin_word=ours[begin],
-            end_word=ours[end],
-            padding=ours["<pad>"],
-            unknown=ours["<oov>"],
-            numbers={name: number for name, number in ours.items() if len(name) == 1},
-        )
-
-    def reorder_characters(self, table: Tensor) -> Tensor:
-        return _take_rows(table, self.characters, self._character_order(), "char.dic")
-
-    def reorder_words(self, table: Tensor) -> Tensor:
-        return _take_rows(table, self.words or {}, [*_THEIR_SPECIALS, *self._plain_words()], "word.dic")
+def _order(theirs: list[str], ours: list[str]) -> tuple[int, list[int]]:
+    """Return the number of their entries, and the rows where ours stand in their table."""
+    numbers = {name: number for number, name in enumerate(theirs)}
+    return len(theirs), [numbers[name] for name in ours]
 
 
-def _take_rows(table: Tensor, numbers: Mapping[str, int], names: list[str], file: str) -> Tensor:
-    if sorted(numbers.values()) != list(range(len(table))):
-        raise ValueError(f"{file} does not number the {len(table)} rows of its embedding")
-    return table[[numbers[name] for name in names]]
+def _alphabet(ordered: list[str], *, swapped_marks: bool) -> Alphabet:
+    """Return the alphabet that gives characters and marks our ids."""
+    ours = {name: number for number, name in enumerate(ordered)}
+    begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
+    return Alphabet(
+        begin_sentence=ours["<bos>"],
+        end_sentence=ours["<eos>"],
+        begin_word=ours[begin],
+        end_word=ours[end],
+        padding=ours["<pad>"],
+        unknown=ours["<oov>"],
+        numbers={name: number for name, number in ours.items() if len(name) == 1},
+    )
 
 
-def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionaries) -> BiLMShape:
+def _parse_shape(
+    config: Mapping[str, Any], path: Path, num_characters: int, vocabulary: Vocabulary | None
+) -> BiLMShape:
     try:
         encoder, tokens = config["encoder"], config["token_embedder"]
         if encoder["name"].lower() != "elmo" or tokens["name"].lower() != "cnn":
@@ -216,16 +187,15 @@ def _parse_shape(config: Mapping[str, Any], path: Path, dictionaries: _Dictionar
             "lstm": {"use_skip_connections": True, **{name: encoder[name] for name in _LSTM_KEYS}},
             "char_cnn": {
                 "unicode_characters": True,
-                "n_characters": len(dictionaries.characters) + 1,
+                "n_characters": num_characters + 1,
                 "embedding": {"dim": tokens["char_dim"]},
-                "word_embedding": {"dim": tokens["word_dim"] if dictionaries.words else 0},
+                "word_embedding": {"dim": tokens["word_dim"] if vocabulary else 0},
                 **{name: tokens[name] for name in _CNN_KEYS},
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = _("{path} is not a usable configuration ({error}). Give another one: --options FILE")
         raise BundleError(message.format(path=path, error=repr(error))) from None
-    vocabulary = dictionaries.vocabulary()
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
 
@@ -233,16 +203,15 @@ def _weights(
     shape: BiLMShape,
     token_embedder: dict[str, Tensor],
     encoder: dict[str, Tensor],
-    dictionaries: _Dictionaries,
+    orders: Mapping[str, tuple[int, list[int]]],
     folder: Path,
 ) -> ModelWeights:
     """Return all weights; the files have to contain every parameter and nothing unused."""
-    assert shape.characters is not None
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
         if num_parameters(shape) > held:
             raise ValueError(f"{num_parameters(shape):,} numbers are described, but the files hold {held:,}")
-        parameters = dict(_token_parameters(token_embedder, shape.characters, dictionaries))
+        parameters = dict(_token_parameters(token_embedder, shape, orders))
         parameters |= _lstm_parameters(encoder, shape)
         if left_over := [*token_embedder, *encoder]:
             raise ValueError(f"unknown weights: {', '.join(left_over)}")
@@ -265,22 +234,29 @@ def _checked(name: str, tensor: Tensor, expected: tuple[int, ...]) -> Floats:
 
 
 def _token_parameters(
-    state: dict[str, Tensor], shape: CharacterShape, dictionaries: _Dictionaries
+    state: dict[str, Tensor], shape: BiLMShape, orders: Mapping[str, tuple[int, list[int]]]
 ) -> Iterator[tuple[str, Tensor]]:
-    N, ours = shape.num_filters, "bilm.character_cnn"
-    yield f"{ours}.embedding", dictionaries.reorder_characters(state.pop("char_emb_layer.embedding.weight"))
-    if shape.word_dim:
-        yield f"{ours}.word_embedding", dictionaries.reorder_words(state.pop("word_emb_layer.embedding.weight"))
-    for k in range(len(shape.filters)):
+    characters, ours = shape.characters, "bilm.character_cnn"
+    assert characters is not None
+
+    def table(layer: str) -> Tensor:
+        rows, (size, order) = state.pop(f"{layer}.embedding.weight"), orders[layer]
+        if len(rows) != size:
+            raise ValueError(f"{layer} has {len(rows)} rows, but its dictionary {size} entries")
+        return rows[order]
+
+    yield f"{ours}.embedding", table("char_emb_layer")
+    if characters.word_dim:
+        yield f"{ours}.word_embedding", table("word_emb_layer")
+    for k in range(len(characters.filters)):
         yield f"{ours}.kernels.{k}", state.pop(f"convolutions.{k}.weight").permute(2, 1, 0)
         yield f"{ours}.kernel_biases.{k}", state.pop(f"convolutions.{k}.bias")
-    for k in range(shape.num_highways):
-        weight, bias = state.pop(f"highways._layers.{k}.weight"), state.pop(f"highways._layers.{k}.bias")
+    for k in range(characters.num_highways):
         # sigmoid(-z) = 1 - sigmoid(z): turns the kept fraction into the transformed one.
-        yield f"{ours}.highways.{k}.transform_weight", weight[:N].T
-        yield f"{ours}.highways.{k}.transform_bias", bias[:N]
-        yield f"{ours}.highways.{k}.carry_weight", -weight[N:].T
-        yield f"{ours}.highways.{k}.carry_bias", -bias[N:]
+        for part in ("weight", "bias"):
+            transform, kept = state.pop(f"highways._layers.{k}.{part}").chunk(2)
+            yield f"{ours}.highways.{k}.transform_{part}", transform.t()
+            yield f"{ours}.highways.{k}.carry_{part}", -kept.t()
     yield f"{ours}.projection_weight", state.pop("projection.weight").T
     yield f"{ours}.projection_bias", state.pop("projection.bias")
 

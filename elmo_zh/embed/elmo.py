@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from elmo_zh.bundle.find_bundle import find_given_bundle
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.options_json import load_options, parse_shape
-from elmo_zh.bundle.read import load_bundle, load_same_bundle
+from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.checks import check_token_sentences, refusal
@@ -163,7 +163,7 @@ class Elmo(nn.Module):
             TypeError: If the path is missing or is not a path.
             ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings: use ElmoEmbedder.
         """
-        bundle = load_bundle(find_given_bundle(path))
+        bundle = load_bundle(find_bundle(path))
         lexicon = bundle.build_lexicon()
         module = BatchBiLM(bundle.bilm, lexicon, vocab_to_cache).requires_grad_(requires_grad)
         elmo = cls(None, None, num_output_representations, module=module, **options)
@@ -194,7 +194,7 @@ class Elmo(nn.Module):
             claimed_output(output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force),
             atomic_path(output) as unfinished,
         ):
-            write_tuned(unfinished, load_same_bundle(*self._loaded), weights_of(bilm, None))
+            write_tuned(unfinished, load_bundle(*self._loaded), weights_of(bilm, None))
 
     def batch_to_ids(self, batch: Sequence[Sequence[str]]) -> Tensor:
         """Return the ids that `forward` takes for segmented sentences, according to the model's mode.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.find_bundle import find_given_bundle
-from elmo_zh.bundle.read import Bundle, load_bundle, load_same_bundle
+from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.checks import (
     Place,
     Spans,
@@ -140,7 +140,7 @@ class ElmoEmbedder:
             BundleError: If the folder is not a valid bundle.
             ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
         """
-        bundle = load_bundle(find_given_bundle(path))
+        bundle = load_bundle(find_bundle(path))
         chosen: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
         return cls(bundle, device, precision, stateful=stateful, **chosen)
 
@@ -473,4 +473,4 @@ class ElmoEmbedder:
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:
-    return ElmoEmbedder(load_same_bundle(path, digest), device, precision, **dict(settings))
+    return ElmoEmbedder(load_bundle(path, digest), device, precision, **dict(settings))

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.embed.text_tokens import TextBlock
 from elmo_zh.errors import OptionError, OutputError
-from elmo_zh.hdf5.create import create_hdf5, has_attributes
+from elmo_zh.hdf5 import create_hdf5, has_attributes
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter

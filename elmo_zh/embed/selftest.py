@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.golden import GOLDEN_TOLERANCE, Golden, load_golden
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.read import Bundle
+from elmo_zh.bundle.write import GOLDEN_TOLERANCE, Golden, load_golden
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.foreign_file import ForeignFile
@@ -72,7 +72,7 @@ def _check_tables(bundle: Bundle) -> Check:
         return Check(name=name, passed=False, found=_("vocab.data does not have the digest recorded at export"))
     if layout.vocab_embedding.exists():
         table = bundle.weights.token_table
-        if not np.array_equal(ForeignFile.open(layout.vocab_embedding).read_array("embedding", table.shape), table):
+        if not np.array_equal(ForeignFile(layout.vocab_embedding).read_array("embedding", table.shape), table):
             found = _("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
             return Check(name=name, passed=False, found=found)
     found = _("{number} vocabulary entries, with the digest recorded at export").format(number=f"{len(vocabulary):,}")

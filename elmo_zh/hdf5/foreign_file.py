@@ -4,24 +4,23 @@ Every file that came with a model is untrusted, even if the model is installed: 
 comes from. For each file a process starts, copies its numbers to a temporary file, and ends (`reader_process.py`).
 """
 
-import errno
-import json
 import mmap
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from elmo_zh.errors import BundleError, UnsafeFileError
-from elmo_zh.hdf5.reader_process import KINDS, MOST_COMPRESSION
+from elmo_zh.errors import BundleError
+from elmo_zh.hdf5.reader_process import MOST_COMPRESSION
 from elmo_zh.language import _
 
 # A file may take so many seconds, and one more for so many bytes.
@@ -33,85 +32,71 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_pro
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-@dataclass(frozen=True, eq=False)
+class _Header(Struct):
+    """What the process says of a file: the shapes of the floats, the strings, what the others are, or a problem."""
+
+    arrays: dict[str, tuple[Annotated[int, Meta(ge=0)], ...]] = {}
+    strings: dict[str, list[str]] = {}
+    others: dict[str, str] = {}
+    problem: str = ""
+
+
 class ForeignFile:
-    """The datasets of an untrusted HDF5 file, by name: floats, strings, and what the others are."""
+    """The datasets of an untrusted HDF5 file, by name: `shapes` of the floats, `strings`, and what the others are."""
 
-    path: Path
-    arrays: Mapping[str, tuple[int, str, tuple[int, ...]]]  # Start in the copy, dtype and shape
-    strings: Mapping[str, Sequence[str]]
-    others: Mapping[str, str]
-    _copy: mmap.mmap
+    def __init__(self, path: Path) -> None:
+        """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""
+        self.path, header = path, _Header(problem=_("it is not a file"))
+        if path.is_file():
+            with tempfile.TemporaryFile() as copy:
+                header = self._read(copy)
+        if header.problem:
+            message = _("{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
+            raise BundleError(message.format(path=path, problem=header.problem))
+        self.shapes, self.strings, self._others = header.arrays, header.strings, header.others
 
-    @classmethod
-    def open(cls, path: Path) -> "ForeignFile":
-        """Read a file; raise BundleError if that fails, and UnsafeFileError if it ends the process that reads it."""
-        if not path.is_file():
-            raise _unreadable(path, _("it is not a file"))
-        with tempfile.TemporaryFile() as copy:
-            try:
-                status = _run(path, copy)
-                if not status:
-                    return cls._of_copy(path, copy)
-            except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                status = -1  # the library changed what the process does
-        if status == errno.ENOSPC:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
-        message = _("{path} makes the HDF5 library crash, take too long or return unusable data. Do not use this file.")
-        raise UnsafeFileError(message.format(path=path))
-
-    @classmethod
-    def _of_copy(cls, path: Path, copy: IO[bytes]) -> "ForeignFile":
-        """Check sizes before memory is taken."""
-        copy.seek(0)
-        header = json.loads(copy.readline(_MOST_HEADER_BYTES))
-        if "problem" in header:
-            raise _unreadable(path, str(header["problem"]))
-        end, arrays = copy.tell(), {}
-        for name, (kind, shape) in header["arrays"].items():
-            arrays[name] = end, KINDS[KINDS.index(kind)], tuple(map(int, shape))
-            end += np.dtype(kind).itemsize * prod(map(int, shape))
-        if end != copy.seek(0, os.SEEK_END):
-            raise ValueError("the sizes do not match")
-        numbers = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the file is there as long as this
-        return cls(path, arrays, dict(header["strings"]), dict(header["others"]), numbers)
+    def _read(self, copy: IO[bytes]) -> _Header:
+        """Have the file copied, and check sizes before memory is taken."""
+        try:
+            status = _run(self.path, copy)
+            copy.seek(0)
+            header = msgspec.json.decode(copy.readline(_MOST_HEADER_BYTES), type=_Header)
+            ends = list(accumulate((4 * prod(shape) for shape in header.arrays.values()), initial=copy.tell()))
+            if status or ends[-1] != copy.seek(0, os.SEEK_END):
+                raise ValueError
+        except (subprocess.TimeoutExpired, ValueError):
+            return _Header(problem=_("it makes the HDF5 library crash or take too long, and may be unsafe"))
+        self._starts = dict(zip(header.arrays, ends, strict=False))
+        self._numbers = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the file is there as long as this
+        return header
 
     def names(self) -> set[str]:
         """Return the names of all datasets, with non-UTF-8 bytes escaped."""
-        return self.arrays.keys() | self.strings.keys() | self.others.keys()
+        return {*self.shapes, *self.strings, *self._others}
 
     def has_group(self, group: str) -> bool:
         """Return whether there are datasets in a group at the top level, or one of its name."""
         return any(name.partition("/")[0] == group for name in self.names())
 
-    def check_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise BundleError unless the file holds floats of these shapes."""
-        for name, expected in shapes.items():
-            kind, shape = self.arrays[name][1:] if name in self.arrays else ("", None)
-            if shape != expected:
-                there = self.others.get(name, "text" if name in self.strings else "missing")
-                there = f"{np.dtype(kind)} of shape {shape}" if kind else there
-                message = _(
-                    "{path}: dataset {name} is {there}; expected floats of shape {expected}. Copy or export all files"
-                    " of the model again."
-                )
-                raise BundleError(message.format(path=self.path, name=name, there=there, expected=expected))
+    def require_array(self, name: str, shape: tuple[int, ...]) -> None:
+        """Raise BundleError unless a dataset holds floats of this shape."""
+        if self.shapes.get(name) != shape:
+            there = self._others.get(name, "text" if name in self.strings else "missing")
+            there = f"floats of shape {self.shapes[name]}" if name in self.shapes else there
+            message = _(
+                "{path}: dataset {name} is {there}; expected floats of shape {expected}. Copy or export all files"
+                " of the model again."
+            )
+            raise BundleError(message.format(path=self.path, name=name, there=there, expected=shape))
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Read one dataset of a known shape, like `read_arrays`."""
-        return dict(self.read_arrays({name: shape}))[name]
-
-    def read_arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield datasets of known shapes; raise BundleError unless they are complete and finite."""
-        self.check_arrays(shapes)
-        for name, shape in shapes.items():
-            start, kind = self.arrays[name][:2]
-            with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-                array = np.frombuffer(self._copy, kind, prod(shape), start).reshape(shape).astype(np.float32)
-            if not np.isfinite(array).all():
-                message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
-                raise BundleError(message.format(path=self.path, name=name))
-            yield name, array
+        """Return a dataset of a known shape; raise BundleError unless it is complete and finite."""
+        self.require_array(name, shape)
+        array = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name]).reshape(shape).astype(np.float32)
+        if not np.isfinite(array).all():
+            message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
+            raise BundleError(message.format(path=self.path, name=name))
+        return array
 
 
 def _run(path: Path, copy: IO[bytes]) -> int:
@@ -128,8 +113,3 @@ def _run(path: Path, copy: IO[bytes]) -> int:
             timeout=MOST_SECONDS + size / _BYTES_PER_SECOND,
             check=False,
         ).returncode
-
-
-def _unreadable(path: Path, problem: str) -> BundleError:
-    message = _("{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
-    return BundleError(message.format(path=path, problem=problem))

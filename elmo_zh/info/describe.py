@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import explain_no_bundle, next_step_of_run
-from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.bundle.options_json import load_options
 from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import OutputError, RunError
@@ -152,13 +152,12 @@ def _describe_foreign(path: Path) -> Description:
 
 def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
     """Describe a bundle after checking the digests of its files; with `check`, also run its self-test."""
-    from elmo_zh.bundle.compatibility import describe_readers
     from elmo_zh.bundle.read import load_bundle
     from elmo_zh.embed.selftest import run_selftest
 
     bundle = load_bundle(path)
     values = _values_of(bundle)
-    lines = [str(path), *rows(_for_people(values, bundle)), *describe_readers(bundle.shape)]
+    lines = [str(path), *rows(_for_people(values, bundle))]
     problems: list[str] = []
     if check:
         checks = run_selftest(bundle, device)
@@ -174,7 +173,6 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
 
 
 def _values_of(bundle: "Bundle") -> dict[str, Any]:
-    from elmo_zh.bundle.compatibility import refusals
     from elmo_zh.bundle.weights import count_parameters
 
     shape = bundle.shape
@@ -200,13 +198,12 @@ def _values_of(bundle: "Bundle") -> dict[str, Any]:
         "training": bundle.info["training"],
         "history": asdict(bundle.history),
         "digests": bundle.info["digests"],
-        "readers": refusals(shape),
     }
 
 
 def _for_people(values: Mapping[str, Any], bundle: "Bundle") -> dict[str, Any]:
     """Return the values to show to people, each once."""
-    from elmo_zh.bundle.description import describe_model
+    from elmo_zh.bundle.read import describe_model
 
     about = describe_model(bundle)
     shown: dict[str, Any] = {"made_by": about["made_by"], "corpus": about["corpus"]}

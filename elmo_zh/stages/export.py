@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from elmo_zh.bundle.layout import FLOAT32_BUNDLE, BundleForm
+from elmo_zh.bundle import FLOAT32_BUNDLE, BundleForm
 from elmo_zh.config import Config, preparation_settings
 from elmo_zh.errors import RunError
 from elmo_zh.language import _

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.bundle.layout import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _

@@ -4,7 +4,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import store_files

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.invocation import command
 from elmo_zh.language import _

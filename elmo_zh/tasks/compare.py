@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder

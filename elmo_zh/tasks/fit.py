@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.tensor_files import save_tensors
+from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.weights import save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.config.task_settings import FitJob, HeadSettings

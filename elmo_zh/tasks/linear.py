@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.reader.threads import threads
 from elmo_zh.tasks.datasets import Numbers

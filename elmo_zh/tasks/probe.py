@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.counts import PassedOver

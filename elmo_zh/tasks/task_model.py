@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle, find_same_bundle
-from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_strings, refusal
 from elmo_zh.choices import EMBED_PRECISIONS

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.kernels.execution import with_half_of_the_threads

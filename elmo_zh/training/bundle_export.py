@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.compatibility import describe_readers
-from elmo_zh.bundle.description import OWN_PROGRAM
-from elmo_zh.bundle.layout import BundleForm, BundleLayout, require_replaceable
+from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options_json import training_options
-from elmo_zh.bundle.read import History
-from elmo_zh.bundle.warm_state import warm_up
+from elmo_zh.bundle.read import OWN_PROGRAM, History
+from elmo_zh.bundle.weights import warm_up
 from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
@@ -70,7 +68,7 @@ def export_checkpoint(
     source = _load_source(run, config, step, form, reporter)
     require_disk_space(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
-        write_model(unfinished, source, form, "export", reporter)
+        write_model(unfinished, source, form)
         if form.layout == "bundle":
             BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
     message = _("export: wrote the checkpoint from step {step} to {path}")
@@ -78,9 +76,6 @@ def export_checkpoint(
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
         message = _("The training of {run} is not finished. To finish it: {command}; then export again.")
         reporter.warn(message.format(run=run.path, command=command("train", "--run", run.path)))
-    if form.layout not in ("safetensors", "bundle"):
-        for line in describe_readers(source.weights.shape):
-            reporter.note(line)
 
 
 def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:

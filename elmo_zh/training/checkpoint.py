@@ -16,7 +16,7 @@ from msgspec import Struct
 from safetensors import SafetensorError
 from torch import Tensor
 
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json

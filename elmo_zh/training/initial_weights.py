@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.description import model_line
-from elmo_zh.bundle.layout import BundleLayout
-from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.read import Bundle, load_bundle, model_line
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError

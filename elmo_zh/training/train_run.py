@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
-from elmo_zh.bundle.find_bundle import starter_advice
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.encoded_sentences import IdStore
@@ -75,7 +74,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     report_plan(trainer, config.train)
     if is_resumed:
         report_resumption(trainer)
-    _advise(context, trainer)
+    _advise(context)
     trainer.train()
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
@@ -187,14 +186,12 @@ def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | 
         _require_vectors_of_this_vocabulary(context.run)
 
 
-def _advise(context: _Context, trainer: Trainer) -> None:
+def _advise(context: _Context) -> None:
     config, epoch_tokens = context.config, context.store.train.num_predictions
     if config.train.dropout == AUTOMATIC:
         dropout = choose_dropout(config.train, epoch_tokens).dropout
         message = _("train.dropout is {value}, based on the number of epochs.")
         context.reporter.note(message.format(value=f"{dropout:g}"))
-    for advice in starter_advice(config, context.store.train.num_tokens) if trainer.step == 0 else ():
-        context.reporter.note(advice)
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:

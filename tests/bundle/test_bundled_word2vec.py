@@ -63,7 +63,7 @@ def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: Sample
 @pytest.mark.parametrize(
     ("shape", "value", "told"),
     [
-        *((shape, 0, "vectors is float16") for shape in ((7, 5), (8,), ())),
+        *((shape, 0, "dataset vectors is f") for shape in ((7, 5), (8,), ())),
         ((8, 5), np.inf, "contains infinite or NaN values. Copy or export the file again."),
     ],
 )

@@ -8,8 +8,7 @@ import pytest
 from contract.command_line import SampleRun, changed_json, elmo_zh
 from drawn_bundles import TOKENS, write_model
 
-from elmo_zh.bundle.description import describe_model, model_line
-from elmo_zh.bundle.read import load_bundle, load_history
+from elmo_zh.bundle.read import describe_model, load_bundle, load_history, model_line
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import format_date
 
@@ -43,7 +42,7 @@ def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("runs/latest").unlink()
     Path("runs/latest").mkdir()
     Path("runs/latest/model").symlink_to("../../model")
-    monkeypatch.setattr("elmo_zh.bundle.description.MODELS", ("starter",))
+    monkeypatch.setattr("elmo_zh.bundle.read.MODELS", ("starter",))
     told = model_line(load_bundle(Path("runs/latest/model")))
     assert told.endswith(" This is the newest run's model. To use the starter instead: --model starter")
     (model / "history.json").unlink()

@@ -10,11 +10,9 @@ from drawn_bundles import CHARACTERS, TOKENS, write_model
 
 KEYS = [
     *("kind", "path", "digest", "mode", "origin", "sizes", "characters", "parameters", "softmax", "tied_softmax"),
-    *("vocabulary", "segmenter", "text", "carry_state", "warm_state", "training", "history", "digests", "readers"),
+    *("vocabulary", "segmenter", "text", "carry_state", "warm_state", "training", "history", "digests"),
     "next",
 ]
-READERS = ["bilm-tf", "AllenNLP", "simple_elmo", "pytorch-fast-elmo"]
-CHARACTERS_ONLY = "only character-mode models are supported"
 
 
 def lines_of(*arguments: str | Path) -> dict[str, str]:
@@ -50,8 +48,6 @@ def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
     # 2 directions of layers, the embedding, which a tied softmax shares, and the biases of the softmax.
     layer = 2 * PROJECTION * 4 * CELL + 4 * CELL + CELL * PROJECTION
     assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows
-    refused = {name: [CHARACTERS_ONLY] if name in ("AllenNLP", "simple_elmo") else [] for name in READERS}
-    assert result["readers"] == refused
 
 
 def test_info_for_people(sample_run: SampleRun) -> None:
@@ -65,8 +61,6 @@ def test_info_for_people(sample_run: SampleRun) -> None:
     assert found["segmenter"].startswith(f"name jieba, version {result['segmenter']['version']}")
     assert (found["softmax"], found["carry state"], found["characters"]) == ("yes", "no", "none")
     assert (found["made by"], found["corpus"]) == ("elmo-zh", "corpus")
-    assert found["Also read by"] == "bilm-tf, pytorch-fast-elmo."
-    assert found["Cannot be read by AllenNLP, simple_elmo"] == f"{CHARACTERS_ONLY}."
     assert found["Next"].startswith("elmo-zh embed file.txt --model ")
     for name, digest in result["digests"].items():
         assert found[name] == digest
@@ -104,8 +98,6 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert (found["made by"], found["files"]) == ("bilm-tf", "lm.hdf5 sha256:12")
     assert found["Next"].endswith(" --segmented")
     assert "--warm-on" in "".join(found)
-    assert "model.skip_connections" in found["Cannot be read by AllenNLP"]
-    assert found["Also read by"] == "bilm-tf, simple_elmo."
 
 
 # Wrong paths

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from elmo_zh.bundle.tensor_files import load_tensors, save_tensors
+from elmo_zh.bundle.weights import load_tensors, save_tensors
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_an_error_of_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     def fail(_: Path) -> None:
         raise RuntimeError(told.pop(0))
 
-    monkeypatch.setattr("elmo_zh.bundle.tensor_files.load_file", fail)
+    monkeypatch.setattr("safetensors.torch.load_file", fail)
     with pytest.raises(OSError, match="Input/output error") as raised:
         load_tensors(path)
     assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(path))

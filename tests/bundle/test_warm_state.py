@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, BilmState, run_bilm
 
-from elmo_zh.bundle import warm_state
+from elmo_zh.bundle import weights
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.warm_state import load_warm_state, warm_up
+from elmo_zh.bundle.weights import load_warm_state, warm_up
 from elmo_zh.errors import BundleError
 from elmo_zh.reader.shape import BiLMShape
 
@@ -94,7 +94,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Model:
 def test_the_mean_is_that_of_streams_that_carry_their_state(
     model: Model, monkeypatch: pytest.MonkeyPatch, num_streams: int, lengths: list[int], uncounted: int, count: int
 ) -> None:
-    monkeypatch.setattr(warm_state, "_STREAMS", num_streams)
+    monkeypatch.setattr(weights, "_STREAMS", num_streams)
     assert model.warm_up(iter(model.ids())) == count
     text = iter(SENTENCES)
     streams = [[next(text) for _ in range(length)] for length in lengths]
@@ -113,7 +113,7 @@ def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
 
     output, cell = np.zeros((L, 2, P)), np.zeros((L, 2, D))
     wrong = told(output, np.zeros((L, 2, D + 1)))
-    assert wrong.startswith("dataset cell is float32 of shape (3, 2, 14); expected floats of shape (3, 2, 13). Copy ")
+    assert wrong.startswith("dataset cell is floats of shape (3, 2, 14); expected floats of shape (3, 2, 13). Copy ")
     assert told(None, cell).startswith("dataset output is missing")
     for value in (np.nan, np.inf):
         assert told(output, cell + value).startswith("cell contains infinite or NaN values.")

@@ -115,8 +115,7 @@ ChangeWeights = Callable[[h5py.File, Path], object]
     [
         {},
         *({"data": data} for data in (FLOATS[:-1], FLOATS[:, None], np.array(["1.0"] * 52, dtype="S3"))),
-        *({"data": FLOATS.astype(dtype)} for dtype in (np.int64, bool, complex)),
-        {"data": ["1.0"] * 52, "dtype": h5py.string_dtype()},
+        {"data": FLOATS.astype(np.int64)},
         {"data": h5py.Empty("f4")},
     ],
 )
@@ -125,20 +124,6 @@ def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create
     told = refused(source, out)
     assert told.startswith(f"{path}: dataset {CELL}/B is ")
     assert "expected floats of shape (52,)" in told
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite(source: Path, out: Path, number: float) -> None:
-    path = change_weights(source, f"{CELL}/B", data=np.where(np.arange(52) == 37, number, FLOATS))
-    assert refused(source, out).startswith(f"{path}: {CELL}/B contains infinite or NaN values.")
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99])
-def test_weights_cut_off(source: Path, out: Path, share: float) -> None:
-    path = source / "weights.hdf5"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    assert refused(source, out).startswith(f"{path} cannot be read as HDF5 (")
 
 
 def link_elsewhere(name: str) -> ChangeWeights:
@@ -151,32 +136,10 @@ def link_elsewhere(name: str) -> ChangeWeights:
     return change
 
 
-def link_softly(file: h5py.File, _: Path) -> None:
-    file.move(f"{CELL}/B", "elsewhere")
-    file[f"{CELL}/B"] = h5py.SoftLink("/elsewhere")
-
-
-def name_in_other_bytes(file: h5py.File, _: Path) -> None:
-    h5py.h5g.create(file.id, b"more\xff")
-    h5py.h5d.create(file.id, b"RNN_\xff\n", h5py.h5t.NATIVE_FLOAT, h5py.h5s.create_simple((2,)))
-
-
 def store_outside(file: h5py.File, folder: Path) -> None:
     (folder / "secret").write_bytes(FLOATS.tobytes())
     del file[f"{CELL}/B"]
     file.create_dataset(f"{CELL}/B", (4 * D,), "f4", external=[(str(folder / "secret"), 0, 16 * D)])
-
-
-def store_virtually(file: h5py.File, folder: Path) -> None:
-    with h5py.File(folder / "secret.hdf5", "w") as other:
-        other["B"] = FLOATS
-    layout = h5py.VirtualLayout((4 * D,), "f4")
-    layout[:] = h5py.VirtualSource(str(folder / "secret.hdf5"), "B", (4 * D,))
-    del file[f"{CELL}/B"]
-    file.create_virtual_dataset(f"{CELL}/B", layout)
-
-
-TOO_MANY = " cannot be read as HDF5 (it has more than 10,000 groups"
 
 
 @pytest.mark.parametrize(
@@ -184,12 +147,7 @@ TOO_MANY = " cannot be read as HDF5 (it has more than 10,000 groups"
     [
         (link_elsewhere(f"{CELL}/B"), f": dataset {CELL}/B is missing;"),
         (link_elsewhere("RNN_1"), ": dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing;"),
-        (link_softly, f": dataset {CELL}/B is missing;"),
-        (lambda file, _: file.update({f"more/{n}": h5py.SoftLink("/nowhere") for n in range(11_003)}), TOO_MANY),
-        (lambda file, _: [file.create_group(f"more/{n % 7}/{n}") for n in range(11_003)], TOO_MANY),
-        (name_in_other_bytes, ": RNN_\\xff\\n is not in the model that options.json"),
         (store_outside, f": dataset {CELL}/B is incomplete ("),
-        (store_virtually, f": dataset {CELL}/B is incomplete ("),
     ],
 )
 @pytest.mark.usefixtures("hdf5_in_its_process")
@@ -211,17 +169,6 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
     path = change_weights(source, GATES, **create)
     with h5py.File(path, "a") as file:
         file[GATES][:P, :P] = 1.0
-    assert refused(source, out).startswith(f"{path}: dataset {GATES} is incomplete (")
-
-
-@pytest.mark.usefixtures("_no_model_is_built")
-def test_a_compressed_dataset_of_zeros_that_claims_far_more_than_it_holds(source: Path, out: Path) -> None:
-    """Zeros all through: every chunk is there, and takes a few bytes."""
-    with changed_json(source / "options.json") as options:
-        options["lstm"]["dim"] = 60_013
-    zeros = np.zeros((2 * P, 4 * 60_013), "f4")
-    path = change_weights(source, GATES, data=zeros, chunks=(2 * P, 60_013), compression="gzip")
-    assert path.stat().st_size < 300_000
     assert refused(source, out).startswith(f"{path}: dataset {GATES} is incomplete (")
 
 
@@ -268,28 +215,20 @@ def zip_source(folder: Path, change: Callable[[zipfile.ZipFile], object] = lambd
     return path
 
 
-def add(name: str, content: bytes = b"{}", number: int = 1) -> Callable[[zipfile.ZipFile], object]:
-    return lambda archive: [archive.writestr(zipfile.ZipInfo(name.format(n)), content) for n in range(number)]
-
-
 def add_packed(name: str, content: bytes, number: int = 1) -> Callable[[zipfile.ZipFile], object]:
     return lambda archive: [archive.writestr(name.format(n), content) for n in range(number)]
 
 
-OUTSIDE = ("../options.json", "../../../../../../../../tmp/evil.json", "model/../../evil.txt", "/etc/evil.json")
-UNSAFE = "{path} expands to far more than a model needs, or leads out of its folder."
+UNSAFE = "{path} expands to far more than a model needs"
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        *((add(name), UNSAFE) for name in (*OUTSIDE, "model\\evil.json", "C:\\evil.json", "model/..")),
-        (add_packed("model/{}.hdf5", bytes(11_000_003)), UNSAFE),
         # Each of them is small enough.
         (add_packed("model/{}.hdf5", bytes(2**20), 23), UNSAFE),
-        (add_packed("model/{}.hdf5", b"", 1013), UNSAFE),
-        (add("other/options.json"), "{path} contains several files named options.json. "),
-        (add("x" * 300 + ".json"), "the name is too long"),
+        (add_packed("other/options.json", b"{}"), "{path} contains several files named options.json. "),
+        (add_packed("x" * 300 + ".json", b"{}"), "the name is too long"),
     ],
 )
 def test_an_archive_of_something_else(
@@ -297,62 +236,27 @@ def test_an_archive_of_something_else(
 ) -> None:
     path = zip_source(source, change)
     before = {file for file in tmp_path.rglob("*") if out.parent not in file.parents}
-    message = refused(path, out)
-    assert told.format(path=path) in message
-    assert len(message) < 1000
+    assert told.format(path=path) in refused(path, out)
     assert {file for file in tmp_path.rglob("*") if out.parent not in file.parents} == before
 
 
-@pytest.mark.parametrize(("name", "content"), [("model/film.mp4", bytes(11_000_003)), ("\rnameless", b"nothing")])
-def test_what_no_model_consists_of_is_not_even_unpacked(source: Path, out: Path, name: str, content: bytes) -> None:
+@pytest.mark.parametrize("name", ["model/film.mp4", "../evil.json", "/etc/evil.json", "model/..", "\rnameless"])
+def test_nothing_is_unpacked_beside_the_files_of_the_model(source: Path, out: Path, name: str) -> None:
     """Such as a file without a name, on which Python up to 3.11 fails; found by fuzzing."""
-    path = zip_source(source, add_packed(name, content))
+    path = zip_source(source, add_packed(name, b"{}"))
     path.write_bytes(path.read_bytes().replace(b"\rnameless", b"\0nameless"))  # a name ends at a null byte
     assert elmo_zh("convert", path, "--output", out).status == 0
+    assert {file.name for file in out.parent.iterdir()} == {"bundle", "letter.txt"}
+    assert not (out.parents[1] / "evil.json").exists()
 
 
-def test_an_archive_larger_than_the_disk(source: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, usage = zip_source(source), shutil.disk_usage(source)._replace(free=1009)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert "only 1.0 kB is free" in refused(path, out)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
-def test_an_archive_cut_off(source: Path, out: Path, share: float) -> None:
+def test_an_archive_cut_off_or_damaged(source: Path, out: Path) -> None:
     path = zip_source(source)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
+    archive = path.read_bytes()
+    path.write_bytes(archive[: len(archive) // 2])
     assert refused(path, out).startswith(str(path))
-
-
-# Which bits of a file are turned, from the beginning of its local header, its central header or its packed content.
-DAMAGES: dict[str, list[tuple[str, int, bytes]]] = {
-    "encrypted": [("local", 6, b"\1"), ("central", 8, b"\1")],
-    "unknown method": [("local", 8, b"\x6a"), ("central", 10, b"\x6a")],
-    "damaged content": [("content", 0, b"\xff" * 20)],
-    "damaged checksum": [("central", 16, b"\1")],
-    "another size": [("central", 24, b"\xff")],
-    "another name": [("local", 30, b"\1")],
-    "not the UTF-8 that it claims": [
-        ("local", 7, b"\x08"),
-        ("central", 9, b"\x08"),
-        ("local", 30, b"\x92"),
-        ("central", 46, b"\x92"),
-    ],
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_an_archive_with_a_file_that_cannot_be_unpacked(source: Path, out: Path, damage: str) -> None:
-    path, name = zip_source(source), b"model/weights.hdf5"
-    archive = bytearray(path.read_bytes())
-    local, central = archive.index(name) - 30, archive.rindex(name) - 46
-    places = {"local": local, "central": central, "content": local + 30 + len(name)}
-    for start, offset, bits in DAMAGES[damage]:
-        for number, each in enumerate(bits, places[start] + offset):
-            archive[number] ^= each
-    path.write_bytes(archive)
-    assert zipfile.is_zipfile(path)
+    local = archive.index(b"model/weights.hdf5") - 30
+    path.write_bytes(archive[: local + 60] + b"\xff" * 20 + archive[local + 80 :])
     assert refused(path, out).startswith(f"{path} cannot be unpacked (")
 
 

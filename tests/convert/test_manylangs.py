@@ -259,7 +259,6 @@ def test_what_the_bundle_says(model: Model, out: Path, has_words: bool) -> None:
     names = [CONFIG, "encoder.pkl", "token_embedder.pkl", "char.dic", *(["word.dic"] if has_words else [])]
     digests = {name: f"sha256:{hashlib.sha256((model.source / name).read_bytes()).hexdigest()}" for name in names}
     assert digests.items() <= info["origin"]["files"].items()
-    assert "Also read by" not in elmo_zh("info", out).stdout
     arguments = ("convert", out, "--output", out.with_name("other"), "--layout", "simple_elmo")
     assert "--layout bundle" in elmo_zh(*arguments).only_error()
     # Our rows are the specials and then their words in the order of their numbers.
@@ -285,14 +284,6 @@ def test_the_ideographic_space(model: Model, tmp_path: Path, out: Path, has_word
     [[[space, other, unknown], *_]] = assert_same_vectors(out, model.reference, [["a\u3000a", "aqa", "a桃a"]])
     assert np.abs(space - other).max() > 0.01
     assert np.abs(space - unknown).max() > 0.01
-
-
-def test_unknown_characters_are_all_alike(model: Model) -> None:
-    [vectors] = ElmoEmbedder.load(model.bundle).embed_tokens([["我桃", "我梨", "我。", "我<bow>"]])
-    np.testing.assert_allclose(vectors[0, 0], vectors[0, 1], rtol=0, atol=1e-5)
-    assert np.abs(vectors[0, 0] - vectors[0, 2]).max() > 0.01
-    # The name of a mark is a word of five characters in a text, not the mark.
-    np.testing.assert_allclose(vectors[0, 3, :P], model.reference.token_vector("我<bow>"), rtol=0, atol=1e-5)
 
 
 def test_a_bundle_of_it_can_be_warmed_checked_and_read(model: Model, tmp_path: Path) -> None:
@@ -428,7 +419,7 @@ REFUSALS: dict[str, list[Change]] = {
     **{f"/{name} ": [without(name)] for name in (*MARKS, "config.json")},
     "/char.dic is damaged": [
         *(edited("char.dic", f"<{mark}>", "x") for mark in MARKS["char.dic"]),
-        *(edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000, "花\t3")),
+        *(edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000, "花\t3", "花\t33")),
     ],
     "/word.dic is damaged": [edited("word.dic", f"<{mark}>", "x") for mark in MARKS["word.dic"]],
     f"/{CONFIG} ": [
@@ -445,7 +436,6 @@ REFUSALS: dict[str, list[Change]] = {
     ": the weights do not match": [
         # Dictionaries of another model: their own program refuses them, too, as the number of rows is another.
         edited("char.dic", "", "花\t15"),
-        edited("char.dic", "a\t10\n", "a\t33\n"),
         edited("word.dic", "吃今天我们\t9\n", ""),
         with_config("encoder", dim=D + 2),
         with_config("encoder", projection_dim=P + 2),
@@ -517,22 +507,13 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
     assert trapped.exists()
 
 
-def with_another_key(content: bytes) -> bytes:
-    """The keys of the storages stand twice: where they are used, and last in a list of their own. torch asserts it."""
-    first = content.index(b"X", content.rindex(b"]q")) + 5
-    return content[:first] + b"x" + content[first + 1 :]
-
-
 @pytest.mark.parametrize("legacy", [False, True])
 def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool) -> None:
     source = write_model(tmp_path / "model", has_words=False, legacy=legacy)
     path = source / "encoder.pkl"
     whole = path.read_bytes()
-    cut = [whole[: int(share * len(whole))] for share in (0.0, 0.003, 0.3, 0.9, 0.999)]
-    place = whole.rfind(b"PK\x01\x02") + 2
-    damaged = with_another_key(whole) if legacy else whole[:place] + b"\xff" + whole[place + 1 :]
-    for content in (*cut, damaged):
-        path.write_bytes(content)
+    for share in (0.0, 0.003, 0.3, 0.999):
+        path.write_bytes(whole[: int(share * len(whole))])
         told = refused(source, out)
         assert told.startswith(f"{path} is damaged or unsafe (")
         assert len(told) < 500

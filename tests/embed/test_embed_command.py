@@ -19,7 +19,7 @@ from contract.dumps import (
 )
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.bundle.description import describe_model
+from elmo_zh.bundle.read import describe_model
 
 
 def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
 from safetensors.torch import save_file
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.bundle.golden import load_golden
-from elmo_zh.bundle.layout import BundleLayout
+from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.word2vec_table import Word2Vec
+from elmo_zh.bundle.write import load_golden
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.contexts.senses import usage_vectors

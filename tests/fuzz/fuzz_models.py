@@ -9,7 +9,7 @@ from drawn_bundles import write_published, zip_folder
 from fuzz_folders import Folder
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.convert.convert import ConvertSettings, convert_model
+from elmo_zh.convert import ConvertSettings, convert_model
 from elmo_zh.hdf5 import foreign_file
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import SilentReporter
