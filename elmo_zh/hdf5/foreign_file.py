@@ -33,7 +33,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class _Header(Struct):
-    """What the process says of a file: the shapes of the floats, the strings, what the others are, or a problem."""
+    """The content of a file: the shapes of the floats, the strings, the types of the others; or a problem with it."""
 
     arrays: dict[str, tuple[Annotated[int, Meta(ge=0)], ...]] = {}
     strings: dict[str, list[str]] = {}
