@@ -135,7 +135,7 @@ def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(_("{path} is missing. Check the path.").format(path=dictionary))
-    return KnownText(config=config, user_dictionary=dictionary)
+    return config, dictionary
 
 
 @click.command()
