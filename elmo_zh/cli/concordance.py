@@ -31,7 +31,7 @@ from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance
-    from elmo_zh.concordance.token_table import TokenTable
+    from elmo_zh.concordance.query import TokenTable
     from elmo_zh.contexts.index import ContextIndex
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -87,8 +87,7 @@ class ReadTexts:
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
     """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
-    from elmo_zh.concordance.query import may_match, names_in_condition, wanted_lines
-    from elmo_zh.concordance.token_table import TokenTable
+    from elmo_zh.concordance.query import TokenTable, may_match, names_in_condition, wanted_lines
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.text.preparation import TextPreparation
     from elmo_zh.text.script import fold_script
@@ -422,7 +421,7 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
       elmo-zh concordance 负载均衡 news/ --user-dictionary words.tsv
       elmo-zh pipeline news/ --run runs/news --set text.user_dictionary=words.tsv
     """
-    from elmo_zh.concordance.new_words import find_new_words, iter_runs, token_finder, word_finder
+    from elmo_zh.concordance.counts import find_new_words, iter_runs, token_finder, word_finder
 
     config = common.config
     with common.claimed(options.output, formats=TABLE_SUFFIXES):

@@ -143,7 +143,7 @@ def _write_senses(index: "ContextIndex", senses: "Senses", options: SenseOptions
         save_rows(usage_rows(index, senses, options.by), options.output, ".tsv")
     if options.picture:
         from elmo_zh.pictures.canvas import can_write, save_picture
-        from elmo_zh.pictures.usages import usages_figure
+        from elmo_zh.pictures.figures import usages_figure
 
         title = _("usage {number}: {share}")
         names = [
@@ -210,13 +210,13 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
 def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> None:
     from elmo_zh.contexts.drift import LEVEL
     from elmo_zh.pictures.canvas import save_picture
-    from elmo_zh.pictures.usages import Point, drift_figure
+    from elmo_zh.pictures.figures import Point, drift_figure
 
     curves = {
         word.word: [Point(step.distance, step.low, step.high, step.q < LEVEL) for step in word.steps] for word in top
     }
-    title = _("{by}, layer {layer}").format(by=drift.by, layer=drift.layer)
-    save_picture(drift_figure(curves, [step.boundary for step in top[0].steps], title), picture)
+    boundaries = [step.boundary for step in top[0].steps]
+    save_picture(drift_figure(curves, boundaries, drift.by, drift.layer), picture)
 
 
 def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftOptions) -> None:

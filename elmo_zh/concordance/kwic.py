@@ -10,8 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.concordance.query import compile_expression
-from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.concordance.query import TokenTable, compile_expression
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.index_files import free_name, require_column
 from elmo_zh.contexts.nearest import unit_rows

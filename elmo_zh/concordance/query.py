@@ -1,24 +1,30 @@
-"""Concordance queries: tokens to find, and conditions on the columns of lines."""
+"""The tokens of an index or of newly segmented text, queries for them, and conditions on the columns of their lines."""
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.concordance.token_table import TokenTable
-from elmo_zh.contexts.index_files import Column, require_column
+from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index_files import COLUMN, Column, ColumnBuilder, require_column, with_source
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
+from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import first_ten
+from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, first_ten
+from elmo_zh.text.alignment import TokenisedLine, find_tokens
+from elmo_zh.text.normalise import split_segmented
+from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-# How many tokens are searched at a time.
-_BLOCK = 2_000_000
 _BORDER = " "
 _ANY, _ONE = "*", "?"
 
@@ -28,6 +34,133 @@ _CONDITION = re.compile(
     rf"(?P<value>{_NAME}|[^\"'“\s].*?)(?:\s*$|\s+and\s+)"
 )
 _KEY = re.compile(rf"\s*(-?)({_NAME}|[^,]*)\s*(?:,|$)")
+# Stands for lines that are not selected; their text would fill the memory.
+_UNREAD = IndexedLine("", "", 0)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTable:
+    """N tokens on L lines, with the columns and the text of each line."""
+
+    spellings: Sequence[str]
+    words: NDArray[np.int32]  # the index of each token in `spellings`, int32, shape (N,)
+    spans: NDArray[np.int32]  # start and end of each token in the text of its line, int32, shape (N, 2)
+    ends: NDArray[np.int64]  # the cumulative number of tokens at the end of each line, int64, shape (L,)
+    columns: Mapping[str, Column]  # the columns of the lines by name; always includes `source`
+    line: Callable[[int], IndexedLine]  # returns the text of a line and its origin
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """The rank of each distinct token in the order of code points, int64, shape (V,)."""
+        return np.argsort(np.argsort(np.array(self.spellings, np.str_), kind="stable"))
+
+    def tokens(self, first: int, end: int) -> list[str]:
+        """Return the spellings of the tokens in a range."""
+        return [self.spellings[number] for number in self.words[first:end].tolist()]
+
+    def lines_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the line of each given token, int64, shape (n,)."""
+        return np.searchsorted(self.ends, tokens, side="right")
+
+    def first_tokens(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the first token of each given line, int64, shape (n,)."""
+        return np.where(lines > 0, self.ends[lines - 1], 0)
+
+    @classmethod
+    def of_index(cls, index: ContextIndex) -> "TokenTable":
+        """Open the tokens of an index as a table; its arrays are memory-mapped."""
+        tokens, ends = index.tokens()
+        return cls(
+            spellings=index.distinct_tokens,
+            words=tokens["word"],
+            spans=tokens.view(np.int32).reshape(len(tokens), -1)[:, 1:],
+            ends=ends,
+            columns=index.columns,
+            line=index.line,
+        )
+
+    def folded(self, fold: Callable[[str], str]) -> "TokenTable":
+        """Return the table with lines folded as a whole, which may change more than folding each token."""
+        numbers: dict[str, int] = {}
+        words = np.empty(len(self.words), np.int32)
+        for first, end in zip(np.append(0, self.ends[:-1]).tolist(), self.ends.tolist(), strict=True):
+            tokens = self.tokens(first, end)
+            text = fold("".join(tokens))
+            ends = np.cumsum([0, *map(len, tokens)]).tolist()
+            words[first:end] = [numbers.setdefault(text[start:stop], len(numbers)) for start, stop in pairwise(ends)]
+        return replace(self, spellings=list(numbers), words=words)
+
+    @classmethod
+    def of_texts(
+        cls,
+        texts: Sequence[InputText],
+        preparation: TextPreparation | None,
+        wanted: Callable[[str], bool] = lambda _: True,
+        reporter: Reporter | None = None,
+        fold: Callable[[str], str] = str,
+    ) -> "TokenTable":
+        """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
+
+        Without a `preparation`, the texts are already segmented, and the tokens are taken as they are.
+        With `fold`, which keeps the length of a text, the folded lines are segmented.
+
+        Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
+        out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
+        """
+        kept, reporter = _Lines(), reporter or SilentReporter()
+        is_segmented = preparation is None or preparation.keeps_tokens
+        normalise, prepare = (preparation.normalise, preparation.prepare) if preparation else (str, _read_segmented)
+        hints = Hints(reporter)
+        with reporter.progress("lines", unit="lines") as progress:
+            for text in texts:
+                num_cuts = 0
+                for number, record in enumerate(text.records_if_text(reporter)):
+                    cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=is_segmented)
+                    for start, piece, is_rest in cut:
+                        if piece.strip():
+                            is_wanted = wanted("".join(normalise(piece).split()))
+                            line = IndexedLine(piece, *text.place(number), start=start)
+                            kept.add(line, record.columns, prepare(fold(piece)) if is_wanted else None)
+                        num_cuts += is_rest
+                    progress.update(1)
+                if num_cuts:
+                    hints.give("cut lines", describe_cuts(text.name, num_cuts))
+        return kept.table()
+
+
+def _read_segmented(line: str) -> TokenisedLine:
+    tokens = split_segmented(line)
+    return TokenisedLine(tokens, find_tokens(line, tokens))
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words, self._ends, self._spans = array("i"), array("q"), [np.empty((0, 2), np.int32)]
+        self._columns = ColumnBuilder()
+        self._sources: dict[str, int] = {}
+        self._codes = array("i")
+        self._lines: list[IndexedLine] = []
+
+    def add(self, line: IndexedLine, columns: Mapping[str, str], tokenised: TokenisedLine | None) -> None:
+        """Add a line; without tokens, only its columns are kept."""
+        if tokenised is not None:
+            self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
+            self._spans.append(tokenised.offsets)
+        self._ends.append(len(self._words))
+        self._columns.add(columns)
+        self._codes.append(self._sources.setdefault(line.source, len(self._sources)))
+        self._lines.append(_UNREAD if tokenised is None else line)
+
+    def table(self) -> TokenTable:
+        return TokenTable(
+            spellings=list(self._numbers),
+            words=np.array(self._words, np.int32),
+            spans=np.concatenate(self._spans),
+            ends=np.array(self._ends, np.int64),
+            columns=with_source(Column(list(self._sources), np.array(self._codes, COLUMN)), self._columns.columns()),
+            line=self._lines.__getitem__,
+        )
 
 
 class Query:
@@ -85,55 +218,40 @@ class Query:
         return bool(state & self._end)
 
 
-def find_matches(table: TokenTable, query: Query, *, block: int = _BLOCK) -> Matches:
+def find_matches(table: TokenTable, query: Query) -> Matches:
     """Find all matches; return the first token of each, and one past its last, both int64, shape (n,)."""
-    states = [0, query.start]
-    numbers = {state: number for number, state in enumerate(states)}
-    tables: dict[int, NDArray[np.int32]] = {}
+    states, numbers = [0, query.start], {0: 0, query.start: 1}
 
-    def step(state: int, words: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the state after each word."""
-        known = tables.setdefault(state, np.full(len(table.spellings), -1, np.int32))
-        for word in np.flatnonzero((np.bincount(words, minlength=len(known)) > 0) & (known < 0)).tolist():
+    def states_after(state: int, words: Iterable[int]) -> NDArray[np.int32]:
+        """Return the number of the state after each of these words, by the number of the word."""
+        reached = np.zeros(len(table.spellings), np.int32)
+        for word in words:
             after = query.after(states[state], table.spellings[word])
             if after not in numbers:
                 numbers[after] = len(states)
                 states.append(after)
-            known[word] = numbers[after]
-        return known[words]
+            reached[word] = numbers[after]
+        return reached
 
-    found = [_matches_in(table, query, states, step, first, end) for first, end in _iter_blocks(table.ends, block)]
-    matches = np.concatenate([np.empty((0, 2), np.int64), *found])
-    return matches[:, 0], matches[:, 1]
-
-
-def _matches_in(
-    table: TokenTable,
-    query: Query,
-    states: Sequence[int],
-    step: Callable[[int, NDArray[np.int32]], NDArray[np.int32]],
-    first_line: int,
-    end_line: int,
-) -> NDArray[np.int64]:
-    """Return the first token and the end of each match in some lines, int64, shape (n, 2); matches do not overlap."""
-    first, last = (int(table.ends[line - 1]) if line else 0 for line in (first_line, end_line))
-    words = np.asarray(table.words[first:last])
-    line_ends = np.repeat(table.ends[first_line:end_line], np.diff(table.ends[first_line:end_line], prepend=first))
-    starts = np.arange(len(words))
-    reached, ends = np.ones(len(words), np.int32), starts
+    by_word = states_after(1, range(len(table.spellings)))
+    starts = np.flatnonzero(by_word[table.words])
+    reached, ends, line_ends = by_word[table.words[starts]], starts + 1, table.ends[table.lines_of(starts)]
     candidates = [np.empty((0, 2), np.int64)]
     while len(starts):
+        is_match = np.array([query.accepts(state) for state in states])[reached]
+        candidates.append(np.stack([starts[is_match], ends[is_match]], axis=1))
+        goes_on = ~is_match & (ends < line_ends)
+        starts, ends, line_ends, reached = starts[goes_on], ends[goes_on], line_ends[goes_on], reached[goes_on]
         after = np.zeros(len(starts), np.int32)
         for state in np.unique(reached).tolist():
             is_here = reached == state
-            after[is_here] = step(state, words[ends[is_here]])
-        ends = ends + 1
-        is_match = np.array([query.accepts(state) for state in states])[after]
-        candidates.append(np.stack([starts[is_match], ends[is_match]], axis=1))
-        goes_on = ~is_match & (after > 0) & (first + ends < line_ends[starts])
-        starts, ends, reached = starts[goes_on], ends[goes_on], after[goes_on]
+            words = table.words[ends[is_here]]
+            after[is_here] = states_after(state, np.flatnonzero(np.bincount(words)).tolist())[words]
+        lives = after > 0
+        starts, ends, line_ends, reached = starts[lives], ends[lives] + 1, line_ends[lives], after[lives]
     ordered = np.concatenate(candidates)
-    return _without_overlaps(ordered[np.argsort(ordered[:, 0], kind="stable")]) + first
+    matches = _without_overlaps(ordered[np.argsort(ordered[:, 0], kind="stable")])
+    return matches[:, 0], matches[:, 1]
 
 
 def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -145,16 +263,6 @@ def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:
             kept.append(match)
             end = match[1]
     return np.array(kept, np.int64)
-
-
-def _iter_blocks(ends: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines with up to `block` tokens each, or a single line if it is longer."""
-    start = 0
-    while start < len(ends):
-        before = int(ends[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(ends, before + block, side="right")))
-        yield start, end
-        start = end
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
@@ -241,7 +349,10 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
     kind = column_type(column.counts, wants_dates=as_number(value) is None and as_date(value) is not None)
     wanted = kind.parse(value)
     if wanted is None and sign in ORDERING:
-        raise ConfigError(_not_of_type(name, kind.name, value))
+        message = _("--where: {value!r} cannot be compared with the values of {name}, which are {kind}.")
+        raise ConfigError(
+            message.format(value=value, name=name, kind=_("dates") if kind.name == "dates" else _("numbers"))
+        )
     if wanted is None or (kind.name == "text" and sign not in ORDERING):
         return lambda cell: (cell == value) == (sign != "!=")
     if kind.name == "text" and as_number(value) is not None:
@@ -252,11 +363,3 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
         return parsed is not None and compare(parsed, sign, wanted)
 
     return holds
-
-
-def _not_of_type(name: str, kind: str, value: str) -> str:
-    if kind == "dates":
-        message = _("--where: the values of {name} are dates, but {value!r} is not. Give a date, such as 1998-03-07")
-    else:
-        message = _("--where: the values of {name} are numbers, but {value!r} is not. Give a number, such as 2020")
-    return message.format(name=name, value=value)

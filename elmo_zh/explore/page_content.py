@@ -12,7 +12,7 @@ import numpy as np
 from elmo_zh.checks import Place
 from elmo_zh.concordance.counts import collocates
 from elmo_zh.concordance.kwic import Concordance
-from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.concordance.query import TokenTable
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.line_scorer import LineScorer, TokenScore

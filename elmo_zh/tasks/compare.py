@@ -20,7 +20,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import N_, _
 from elmo_zh.pictures.canvas import save_picture
-from elmo_zh.pictures.tasks import learning_figure
+from elmo_zh.pictures.figures import learning_figure
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.run.job import Files, Json, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as

@@ -21,7 +21,7 @@ from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 from elmo_zh.model.language_model import weights_of
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
-from elmo_zh.pictures.tasks import confusion_figure, curve_figure, scatter_figure
+from elmo_zh.pictures.figures import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.mark import written_as

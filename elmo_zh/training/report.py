@@ -9,7 +9,7 @@ from elmo_zh.config import Config, TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.language import N_, _
 from elmo_zh.pictures.canvas import format_figure, in_language, save_picture
-from elmo_zh.pictures.runs import training_figure
+from elmo_zh.pictures.figures import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter, format_bytes, format_seconds
 from elmo_zh.training.evaluation import measure_baselines, measure_text

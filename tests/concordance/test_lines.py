@@ -14,8 +14,7 @@ from drawn_bundles import SHAPES, write_model
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.concordance.kwic import Concordance, by_meaning, match_usages, with_surprisal
-from elmo_zh.concordance.query import Query, find_matches
-from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.concordance.query import Query, TokenTable, find_matches
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.input_texts import input_text

@@ -10,7 +10,7 @@ from contract.dumps import read_dump
 
 from elmo_zh import ContextIndex
 from elmo_zh.concordance import NewWordOptions
-from elmo_zh.concordance.new_words import branching_entropies, find_new_words, split_information
+from elmo_zh.concordance.counts import branching_entropies, find_new_words, split_information
 from elmo_zh.run.reporter import Reporter, SilentReporter
 
 

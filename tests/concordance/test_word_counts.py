@@ -12,8 +12,7 @@ from scipy.stats import chi2_contingency, false_discovery_control
 
 from elmo_zh.concordance.counts import collocates, compare_words, dispersion, frequencies, log_likelihood, most_frequent
 from elmo_zh.concordance.kwic import Concordance
-from elmo_zh.concordance.query import Query, find_matches
-from elmo_zh.concordance.token_table import TokenTable
+from elmo_zh.concordance.query import Query, TokenTable, find_matches
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources

@@ -24,9 +24,7 @@ from elmo_zh.pictures.canvas import (
     describe_numbers,
     ticks_of_logarithms,
 )
-from elmo_zh.pictures.runs import training_figure
-from elmo_zh.pictures.tasks import confusion_figure
-from elmo_zh.pictures.usages import Point, drift_figure, usages_figure
+from elmo_zh.pictures.figures import Point, confusion_figure, drift_figure, training_figure, usages_figure
 
 BASELINES = {"unigram": {"perplexity": 912.4}, "bigram": {"perplexity": 101.7}}
 TITLE, DETAILS = "biLM trained on news (a.txt)", ["token mode, 2 layers"]
@@ -152,7 +150,7 @@ def test_usages_have_a_colour_each_and_a_legend() -> None:
 
 def test_every_word_has_its_own_colour_and_marker_and_a_line_of_the_legend() -> None:
     curves = {f"word {number}": [Point(0.1, 0.0, 0.2, True)] for number in range(40)}
-    figure = drift_figure(curves, ["1600 → 1800"], "excess")
+    figure = drift_figure(curves, ["1600 → 1800"], "excess", 2)
     [axes] = figure.axes
     entries = axes.get_legend().get_lines()
     assert len({(entry.get_color(), entry.get_marker()) for entry in entries}) == 40
