@@ -23,7 +23,7 @@ from elmo_zh.corpus.content import suffix_of
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
+from elmo_zh.text.segmenters import Segmenter, build_segmenter
 from elmo_zh.text.sentences import split_sentences
 
 SEGMENTERS = ("jieba", "rjieba", "character", "whitespace")

@@ -112,15 +112,15 @@ class Registry:
         return [point for point in entry_points(group=self.group) if point.name not in self.built_in]
 
 
-# Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.registry.SegmenterModule).
+# Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.SegmenterModule).
 SEGMENTERS = Registry(
     "segmenter",
     "elmo_zh.segmenters",
     {
         "jieba": "elmo_zh.text.segmenters.jieba",
         "rjieba": "elmo_zh.text.segmenters.rjieba",
-        "whitespace": "elmo_zh.text.segmenters.registry:WHITESPACE",
-        "character": "elmo_zh.text.segmenters.registry:CHARACTER",
+        "whitespace": "elmo_zh.text.segmenters:WHITESPACE",
+        "character": "elmo_zh.text.segmenters:CHARACTER",
     },
     notes={"rjieba": N_("faster; needs an extra")},
 )

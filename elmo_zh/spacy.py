@@ -19,7 +19,7 @@ from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line
 from elmo_zh.run.files import write_json
-from elmo_zh.text.alignment import TokenisedLine, align_sentences
+from elmo_zh.text.preparation import TokenisedLine, align_sentences
 
 try:
     from spacy.language import Language

@@ -16,7 +16,7 @@ from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus import content
 from elmo_zh.errors import ConfigError
-from elmo_zh.text.segmenters.registry import build_segmenter
+from elmo_zh.text.segmenters import build_segmenter
 
 PLUG_INS = '''
 """A segmenter of two characters a token, a corpus format of records between %%."""

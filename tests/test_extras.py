@@ -17,7 +17,7 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import install_line
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.script import describe_script
-from elmo_zh.text.segmenters.registry import build_segmenter, describe_segmenter
+from elmo_zh.text.segmenters import build_segmenter, describe_segmenter
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from elmo_zh.run.record import spell_segmenter
 from elmo_zh.run.reporter import counted, first_ten, format_date
 from elmo_zh.text.normalise import keeps_tokens
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.lexicon import BYTES, Alphabet, Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model

@@ -32,7 +32,7 @@ from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.version import __version__
 from elmo_zh.vocabulary.lexicon import BYTES, Alphabet
 from elmo_zh.vocabulary.spelling import SpellingModel

@@ -28,9 +28,9 @@ from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.text.han import HAN_RUN
 from elmo_zh.text.normalise import build_normaliser, split_segmented
-from elmo_zh.text.segmenters.registry import build_segmenter
+from elmo_zh.text.script import HAN_RUN
+from elmo_zh.text.segmenters import build_segmenter
 from elmo_zh.vocabulary.vocabulary import BoundedCounts, is_word
 
 Counts = NDArray[np.int64]

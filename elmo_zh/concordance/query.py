@@ -18,9 +18,8 @@ from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, first_ten
-from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.normalise import split_segmented
-from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -54,9 +54,8 @@ from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_jso
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
 from elmo_zh.run.mark import write_mark, written_as
 from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten
-from elmo_zh.text.alignment import find_tokens
-from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts
-from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
+from elmo_zh.text.preparation import find_tokens
+from elmo_zh.text.sentences import LONGEST_SENTENCE, WINDOW_ITEMS, describe_cuts, iter_windows
 from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.

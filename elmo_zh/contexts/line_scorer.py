@@ -13,8 +13,8 @@ from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.checks import check_strings
 from elmo_zh.embed.text_tokens import require_sentences
 from elmo_zh.scoring import TextMeasure, costs_from, sentence_costs
-from elmo_zh.text.alignment import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.text.normalise import split_segmented
+from elmo_zh.text.preparation import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)

@@ -11,7 +11,7 @@ from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import aligned, counted, display_width
-from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.preparation import TokenisedLine
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder

@@ -27,7 +27,7 @@ from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
 from elmo_zh.scoring import Figures, TextMeasure
-from elmo_zh.text.windows import iter_windows
+from elmo_zh.text.sentences import iter_windows
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 # Limits of a part, whose lines are scored together, so that an interruption loses little and memory stays bounded.

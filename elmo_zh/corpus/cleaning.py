@@ -15,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.counts import LineCounts
 from elmo_zh.language import N_
-from elmo_zh.text.han import han_share
+from elmo_zh.text.script import han_share
 
 # Removing markup can reveal more (&amp;lt;p&amp;gt;). Real text is never nested this deep.
 _MOST_LAYERS = 32

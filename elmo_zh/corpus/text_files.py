@@ -12,7 +12,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.text.sentences import pieces
 
 # Longer lines are split, after a sentence if possible, so that a book in one line gives the same sentences.

@@ -26,7 +26,7 @@ from elmo_zh.run.arrays import load_arrays, load_npy, save_arrays, save_npy
 from elmo_zh.run.files import file_digest, folder_bytes
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
-from elmo_zh.text.windows import WINDOW_ITEMS
+from elmo_zh.text.sentences import WINDOW_ITEMS
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
 _REPORTED_WORDS = 10

@@ -13,7 +13,6 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.checks import (
     Place,
-    Spans,
     check_arguments,
     check_choice,
     check_list,
@@ -38,10 +37,9 @@ from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.normalise import split_segmented
-from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.windows import iter_windows
+from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
+from elmo_zh.text.sentences import iter_windows
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -186,7 +184,7 @@ class ElmoEmbedder:
         """Return the tokens of a raw sentence, prepared as in training; raise the same errors as `prepare`."""
         return self._text_preparation().tokens(sentence)
 
-    def prepare(self, line: str, *, segmented: bool = False, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
+    def prepare(self, line: str, *, segmented: bool = False) -> TokenisedLine:
         """Return the tokens of a line and their offsets in it.
 
             line = embedder.prepare("今天天气很好")
@@ -195,19 +193,15 @@ class ElmoEmbedder:
         Args:
             line: One sentence.
             segmented: Split the line at white space; otherwise it is normalised and segmented as in the training.
-            keep: Spans of characters, start and end, that each become one token, such as names that segmenters split.
 
         Raises:
             BundleError: If the bundle's segmenter is unknown or not installed.
-            TypeError: If the line is not a string, or `keep` is not a list of spans.
-            ValueError: If spans are empty, overlap, reach beyond the line, or are given for a segmented line.
+            TypeError: If the line is not a string.
         """
         if segmented:
-            if len(keep) > 0:
-                raise ValueError("prepare: keep= is for raw lines; segmented=True takes the tokens as they are")
             tokens = split_segmented(line, self.bundle.text)
             return TokenisedLine(tokens, find_tokens(line, tokens))
-        return self._text_preparation().prepare(line, keep)
+        return self._text_preparation().prepare(line)
 
     def report_dictionary(self, reporter: Reporter) -> None:
         """Warn of the entries of the user dictionary that have no effect."""
@@ -242,39 +236,30 @@ class ElmoEmbedder:
         return sum(self._lexicon.is_cut(token) for token in tokens)
 
     @overload
-    def embed(self, sentences: Iterable[str], *, keep: Spans | None = None) -> list[Vectors]: ...
+    def embed(self, sentences: Iterable[str]) -> list[Vectors]: ...
 
     @overload
-    def embed(
-        self, sentences: Iterable[str], *, return_tokens: Literal[True], keep: Spans | None = None
-    ) -> list[EmbeddedSentence]: ...
+    def embed(self, sentences: Iterable[str], *, return_tokens: Literal[True]) -> list[EmbeddedSentence]: ...
 
-    def embed(
-        self, sentences: Iterable[str], *, return_tokens: bool = False, keep: Spans | None = None
-    ) -> list[Vectors] | list[EmbeddedSentence]:
+    def embed(self, sentences: Iterable[str], *, return_tokens: bool = False) -> list[Vectors] | list[EmbeddedSentence]:
         """Return the vectors of raw sentences.
 
         Args:
             sentences: One string per sentence, normalised and segmented as in the model's training, but never split.
             return_tokens: Return an `EmbeddedSentence` for each sentence, with its tokens and their offsets.
-            keep: For each sentence, the character spans that each become one token, as in `prepare`.
 
         Returns:
             One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
 
         Raises:
             TypeError: If anything but strings is given, or a single string instead of a list.
-            ValueError: If `keep` does not have one entry per sentence, or its spans do not fit.
             BundleError: If the bundle's segmenter is unknown or not installed.
 
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
         texts = check_strings(sentences, "embed", each="a string; embed_tokens takes lists of tokens")
-        spans = [()] * len(texts) if keep is None else list(keep)
-        if len(spans) != len(texts):
-            raise ValueError(f"embed: keep has {len(spans)} entries; expected one for each of {len(texts)} sentences")
-        lines = [self.prepare(text, keep=each) for text, each in zip(texts, spans, strict=True)]
+        lines = [self.prepare(text) for text in texts]
         self._watch.look([line.tokens for line in lines])
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]

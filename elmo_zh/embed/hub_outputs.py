@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from elmo_zh.checks import check_list
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.text.segmenters.registry import split_tokens
+from elmo_zh.text.segmenters import split_tokens
 
 _EXPECTED = "a list of strings or of lists of words"
 

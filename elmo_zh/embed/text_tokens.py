@@ -21,8 +21,7 @@ from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, save_arrays
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Reporter, format_bytes
-from elmo_zh.text.sentences import iter_pieces
-from elmo_zh.text.windows import WINDOW_ITEMS, WINDOW_TOKENS, iter_windows
+from elmo_zh.text.sentences import WINDOW_ITEMS, WINDOW_TOKENS, iter_pieces, iter_windows
 
 # The fields of a `TextBlock` that are arrays, or None, and those that are lists of bytes.
 _ARRAYS = ("line_offsets", "unknown", "character_offsets", "source_lines", "starts")

@@ -20,7 +20,7 @@ from elmo_zh.language import N_, _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.planning.sample import Sample, Trial, try_stages
 from elmo_zh.run.reporter import Reporter, aligned, counted, format_bytes, format_seconds
-from elmo_zh.text.han import count_han
+from elmo_zh.text.script import count_han
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 from elmo_zh.word2vec.implementations import choose_epochs
 

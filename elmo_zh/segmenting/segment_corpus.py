@@ -40,7 +40,7 @@ from elmo_zh.segmenting.heldout import (
     load_lowest_texts,
 )
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 
 # The corpus is cut into this many shards, but not into shards so small that starting a task takes longer than the task,
 # nor so large that workers wait long for the last one.

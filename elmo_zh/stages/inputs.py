@@ -12,7 +12,7 @@ from elmo_zh.engine.select import EngineChoice
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext, require_files
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:

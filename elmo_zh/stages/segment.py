@@ -14,7 +14,7 @@ from elmo_zh.run.stage_table import SEGMENT
 from elmo_zh.segmenting.report import describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
 from elmo_zh.stages.inputs import copy_user_dictionary, find_user_dictionary
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 
 
 def segment(context: StageContext, corpus: Sequence[str]) -> StageOutcome:

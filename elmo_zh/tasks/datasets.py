@@ -22,7 +22,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.text.han import HAN
+from elmo_zh.text.script import HAN
 
 HELD_OUT_FRACTION = 0.1
 _WORDS = re.compile(r"[^\W_]+")

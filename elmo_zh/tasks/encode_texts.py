@@ -19,7 +19,8 @@ from elmo_zh.language import ngettext
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
 from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
-from elmo_zh.text.alignment import align_sentences, identity_spans
+from elmo_zh.text.normalise import identity_spans
+from elmo_zh.text.preparation import align_sentences
 from elmo_zh.text.sentences import LONGEST_SENTENCE, split_between_tokens, split_sentences
 
 # Only the first characters of a long word are read.

@@ -24,7 +24,7 @@ from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
 from elmo_zh.tasks.prepared_task import PreparedTask
 from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
-from elmo_zh.text.alignment import identity_spans
+from elmo_zh.text.normalise import identity_spans
 
 try:
     from sklearn.base import ClassifierMixin

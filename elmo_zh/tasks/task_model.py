@@ -46,7 +46,7 @@ from elmo_zh.tasks.scores import main_metric, score_predictions
 from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
 from elmo_zh.tasks.train_head import Item, predict_items
 from elmo_zh.tasks.vector_cache import VectorCache
-from elmo_zh.text.windows import iter_windows
+from elmo_zh.text.sentences import iter_windows
 from elmo_zh.version import __version__
 
 # The format of a task that is a network alone, and of one that is a mixture.

@@ -21,7 +21,7 @@ from elmo_zh.model.bilm import BiLM
 from elmo_zh.reader.batches import mark_sentence
 from elmo_zh.run.arrays import load_npy, save_npy, write_header
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
-from elmo_zh.text.windows import WINDOW_ITEMS, iter_windows
+from elmo_zh.text.sentences import WINDOW_ITEMS, iter_windows
 
 Sentence = tuple[str, ...]
 

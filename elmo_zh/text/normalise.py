@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby, islice, pairwise
+from typing import NamedTuple
 from unicodedata import category, combining, is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
-from elmo_zh.text.alignment import Edit, Step, follow_edits, identity_spans
-from elmo_zh.text.script import script_step
+from elmo_zh.text.script import script_converter
 
 # Code points of full-width digits and letters are 0xFEE0 above their ASCII equivalents.
 _FULLWIDTH_OFFSET = 0xFEE0
@@ -42,6 +42,46 @@ _STABLE_SIGNS = "\u2026\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 _NOTHING = re.compile("")
 # Called with the name of a step and the text before and after it, for each change.
 OnChange = Callable[[str, str, str], None]
+
+
+class Edit(NamedTuple):
+    """A non-empty range of characters that become `length` new ones."""
+
+    start: int
+    end: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of normalisation, with the edits that it makes."""
+
+    name: str  # Setting of `TextConfig` that turns it on
+    apply: Callable[[str], str]
+    # Function from the text to its edits, in order and without overlap; all other characters stay
+    find_edits: Callable[[str], Iterable[Edit]]
+    # Quick test; True means that the step changes neither the text nor any substring of it
+    leaves: Callable[[str], bool]
+
+
+def identity_spans(num_characters: int) -> NDArray[np.int32]:
+    """Return the spans of an unchanged text: (0, 1), (1, 2), ..., int32, shape (m, 2)."""
+    starts = np.arange(num_characters, dtype=np.int32)
+    return np.stack([starts, starts + 1], axis=1)
+
+
+def follow_edits(spans: NDArray[np.int32], edits: Iterable[Edit]) -> NDArray[np.int32]:
+    """Apply edits to the spans of characters, int32, shape (m, 2); a new character gets the span of all it replaces."""
+    starts, ends, lengths = np.array([*edits], np.int32).reshape(-1, 3).T
+    num_opened = np.zeros(len(spans) + 1, np.int32)
+    num_opened[starts + 1] += 1
+    num_opened[ends] -= 1
+    is_inside = num_opened[:-1].cumsum() > 0
+    lasts = np.arange(len(spans))
+    lasts[starts] = ends - 1
+    num_new = np.where(is_inside, 0, 1)
+    num_new[starts] = lengths
+    return np.stack([spans[:, 0], spans[lasts, 1]], axis=1).repeat(num_new, axis=0)
 
 
 @dataclass(frozen=True)
@@ -111,7 +151,7 @@ def build_normaliser(config: TextConfig) -> Normaliser:
     """Build the function from raw to normalised text that the settings describe.
 
     Full-width folding comes first, then removal of invisible characters, Unicode form, script and white space, so that
-    normalising twice changes nothing (except for the script, see `script_step`). A line end inside the text always
+    normalising twice changes nothing (except for the script, see `script_converter`). A line end inside the text always
     becomes a space. Text that its user has segmented keeps its tokens: no step makes a space inside one.
     """
     steps = []
@@ -124,7 +164,8 @@ def build_normaliser(config: TextConfig) -> Normaliser:
     if config.unicode_form != "none":
         steps.append(unicode_form_step(config.unicode_form, _token(config) if keeps_tokens(config) else None))
     if config.script != "none":
-        steps.append(script_step(config.script))
+        convert = script_converter(config.script)
+        steps.append(Step("script", convert, partial(_iter_converted, convert), str.isascii))
     if config.collapse_whitespace and keeps_tokens(config):
         steps.append(_SEPARATING)
     elif config.collapse_whitespace:
@@ -161,6 +202,15 @@ def _iter_replaced(pattern: re.Pattern[str], new: Replacement, text: str) -> Ite
         replaced = new(match)
         if replaced != match[0]:
             yield Edit(match.start(), match.end(), len(replaced))
+
+
+def _iter_converted(convert: Callable[[str], str], text: str) -> Iterator[Edit]:
+    """Yield an edit for each changed character or, if the length changed, one for the whole text."""
+    changed = convert(text)
+    if len(changed) == len(text):
+        yield from (Edit(i, i + 1, 1) for i, (old, new) in enumerate(zip(text, changed, strict=True)) if old != new)
+    else:
+        yield Edit(0, len(text), len(changed))
 
 
 def _fold(letter: re.Match[str]) -> str:

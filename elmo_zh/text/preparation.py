@@ -1,9 +1,7 @@
 """Turn a raw line into segmented sentences, in the same way for training and embedding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import index
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +9,26 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.text.alignment import TokenisedLine, find_tokens
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import Normaliser, OnChange, build_normaliser, keeps_tokens
-from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter
+from elmo_zh.text.segmenters import Segmenter, build_segmenter
 from elmo_zh.text.segmenters.user_dictionary import read_user_dictionary
-from elmo_zh.text.sentences import split_between_tokens, split_sentences
+from elmo_zh.text.sentences import iter_pieces, split_between_tokens, split_sentences
+
+
+@dataclass(frozen=True, eq=False)
+class TokenisedLine:
+    """The non-empty tokens of a line, with their start and end in the raw line, in characters, int32, shape (n, 2)."""
+
+    tokens: list[str]
+    offsets: NDArray[np.int32]
+
+    @classmethod
+    def of_tokens(cls, tokens: Sequence[str]) -> "TokenisedLine":
+        """Return the line in which the tokens are separated by single spaces."""
+        lengths = np.array([len(token) for token in tokens], np.int32)
+        ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
+        return cls(list(tokens), np.stack([ends - lengths, ends], axis=1))
 
 
 @dataclass(frozen=True)
@@ -59,11 +71,8 @@ class TextPreparation:
         """Return the tokens of one raw sentence, without looking for sentence ends in it."""
         return self.segment(self.normalise(sentence))
 
-    def prepare(self, sentence: str, keep: Sequence[tuple[int, int]] = ()) -> TokenisedLine:
+    def prepare(self, sentence: str) -> TokenisedLine:
         """Return the tokens of one raw sentence, and their positions before normalisation.
-
-        Each span to `keep`, given by its first character and the one after its last, becomes one token; the text
-        between spans is segmented separately. Unsuitable spans raise ValueError, as in `check_spans`.
 
         A token reaches from the first raw character that its first character comes from to the last one that its last
         character comes from. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
@@ -74,28 +83,9 @@ class TextPreparation:
         (['今天', '10', '度'], [[0, 2], [2, 4], [4, 5]])
         """
         text, spans = self.normalise.with_spans(sentence)
-        if len(keep) > 0:
-            tokens, places = self._tokens_around(text, _places_of(check_spans(keep, len(sentence)), spans))
-        else:
-            tokens = self.segment(text)
-            places = find_tokens(text, tokens)
+        tokens = self.segment(text)
+        places = find_tokens(text, tokens)
         return TokenisedLine(tokens, np.stack([spans[places[:, 0], 0], spans[places[:, 1] - 1, 1]], axis=1))
-
-    def _tokens_around(self, text: str, kept: Sequence[tuple[int, int]]) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the tokens of a normalised text and their positions; each span to keep becomes one token."""
-        tokens: list[str] = []
-        places = [np.zeros((0, 2), np.int32)]
-        borders = [(0, 0), *kept, (len(text), len(text))]
-        for (start, end), (following, _) in pairwise(borders):
-            # No token of the vocabulary has a space.
-            if token := text[start:end].replace(" ", ""):
-                tokens.append(token)
-                places.append(np.array([(start, end)], np.int32))
-            between = text[end:following]
-            pieces = self.segment(between)
-            tokens += pieces
-            places.append(find_tokens(between, pieces) + np.int32(end))
-        return tokens, np.concatenate(places)
 
     def sentences(self, line: str) -> list[list[str]]:
         """Return the tokens of each sentence in a raw line, leaving out sentences without tokens."""
@@ -107,25 +97,22 @@ class TextPreparation:
         return self.normalise.sentence_texts(line, split(line) if self.split_at_sentence_ends else (line,), on_change)
 
 
-def check_spans(spans: Sequence[tuple[int, int]], num_characters: int) -> list[tuple[int, int]]:
-    """Return the spans of a text in order; raise ValueError if one is empty, overlaps another or exceeds the text."""
-    ordered = sorted((index(start), index(end)) for start, end in spans)
-    for start, end in ordered:
-        if not 0 <= start < end <= num_characters:
-            raise ValueError(f"the span ({start}, {end}) does not fit a text of {num_characters} characters")
-    for before, after in pairwise(ordered):
-        if after[0] < before[1]:
-            raise ValueError(f"the spans {before} and {after} overlap")
-    return ordered
+def align_sentences(
+    text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0, segmented: bool = False
+) -> Iterator[TokenisedLine]:
+    """Yield each sentence's tokens, in pieces of at most `longest` characters, with offsets in the text."""
+    for start, sentence, _ in iter_pieces(text, split=split, longest=longest, segmented=segmented):
+        line = prepare(sentence)
+        yield TokenisedLine(line.tokens, line.offsets + np.int32(start))
 
 
-def _places_of(kept: Sequence[tuple[int, int]], spans: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Return the non-overlapping spans of normalised characters that come from raw spans."""
-    places: list[tuple[int, int]] = []
-    for start, end in kept:
-        inside = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > start))
-        if len(inside):
-            # A character that both spans cover belongs to the first.
-            first = max(int(inside[0]), places[-1][1] if places else 0)
-            places.append((first, max(first, int(inside[-1]) + 1)))
-    return places
+def find_tokens(text: str, tokens: Sequence[str]) -> NDArray[np.int32]:
+    """Return each token's start and end in a text that has only tokens and white space, int32, shape (n, 2)."""
+    offsets = np.zeros((len(tokens), 2), np.int32)
+    end = 0
+    for row, token in enumerate(tokens):
+        # No token begins with white space, so the first place is the right one.
+        start = text.index(token, end)
+        end = start + len(token)
+        offsets[row] = start, end
+    return offsets

@@ -1,23 +1,46 @@
-"""Convert between traditional and simplified characters with OpenCC."""
+"""Recognise Chinese characters, and convert between traditional and simplified ones with OpenCC."""
 
 import importlib
 import importlib.metadata
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from elmo_zh.errors import ConfigError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
-from elmo_zh.text.alignment import Edit, Step
+
+# The ideographs of all Unicode blocks, and the zero of written years, U+3007.
+_RANGES = ((0x3007, 0x3007), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+HAN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _RANGES)}]")
+
+HAN_RUN = re.compile(f"{HAN.pattern}+")
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
+def count_han(lines: Iterable[str]) -> int:
+    """Return the total number of Han characters in some lines."""
+    codes = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), "<u4")
+    return sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _RANGES)
+
+
+def han_share(line: str) -> float:
+    """Return the fraction of Han characters among a line's letters and digits, or 0 for a line without any."""
+    others = HAN_RUN.sub("", line)
+    num_han = len(line) - len(others)
+    num_letters = num_han + len(_NO_LETTERS.sub("", others))
+    return num_han / num_letters if num_letters else 0.0
+
 
 _CONVERSIONS = {"simplified": "t2s", "traditional": "s2t"}
 # Lone surrogates, which UTF-8 and therefore OpenCC cannot represent; only Python strings hold them, never files.
 _HALVES = re.compile("([\ud800-\udfff]+)")
 
 
-def script_step(script: str) -> Step:
-    """Return the step that converts a text to simplified or traditional characters.
+def script_converter(script: str) -> Callable[[str], str]:
+    """Return the function that converts a text to simplified or traditional characters.
 
     OpenCC converts words (头发, 发展), so part of a text may convert differently from the whole text, and converting
     twice may change more: do not convert traditional text to traditional.
@@ -37,7 +60,7 @@ def script_step(script: str) -> Step:
                 part if _HALVES.match(part) else str(converter.convert(part)) for part in _HALVES.split(text)
             )
 
-    return Step("script", convert, lambda text: _iter_edits(text, convert), str.isascii)
+    return convert
 
 
 def fold_script() -> Callable[[str], str]:
@@ -46,13 +69,13 @@ def fold_script() -> Callable[[str], str]:
     Words are converted first (看著 becomes 看着), then the characters that words leave traditional (乾 of 乾隆), so
     that the form of a character does not depend on where the text around it is cut.
     """
-    step = script_step("simplified")
-    characters = _FoldedCharacters(step.apply)
+    convert = script_converter("simplified")
+    characters = _FoldedCharacters(convert)
 
     def fold(text: str) -> str:
         if text.isascii():
             return text
-        folded = step.apply(text)
+        folded = convert(text)
         return (folded if len(folded) == len(text) else text).translate(characters)
 
     return fold
@@ -86,12 +109,3 @@ def _missing(script: str) -> ConfigError:
             script=script, value=install_line("opencc")
         )
     )
-
-
-def _iter_edits(text: str, convert: Callable[[str], str]) -> Iterator[Edit]:
-    """Yield an edit for each changed character or, if the length changed, one for the whole text."""
-    changed = convert(text)
-    if len(changed) == len(text):
-        yield from (Edit(i, i + 1, 1) for i, (old, new) in enumerate(zip(text, changed, strict=True)) if old != new)
-    else:
-        yield Edit(0, len(text), len(changed))

@@ -1,7 +1,8 @@
-"""Split a paragraph into sentences."""
+"""Split a paragraph into sentences, and group a stream into windows that are computed together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from elmo_zh.language import ngettext
 
@@ -24,6 +25,10 @@ _U0020 = re.compile(" ")
 
 # Indexes and tasks, where vectors need not come from whole sentences, cut longer ones.
 LONGEST_SENTENCE = 2000
+
+# Windows bound the memory, and the work that can be lost.
+WINDOW_ITEMS, WINDOW_TOKENS = 2000, 20_000
+Item = TypeVar("Item")
 
 
 def split_sentences(paragraph: str) -> list[str]:
@@ -112,3 +117,19 @@ def _iter_sentences(paragraph: str) -> Iterator[str]:
         start = end
     if start < len(paragraph):
         yield paragraph[start:]
+
+
+def iter_windows(
+    items: Iterable[Item], size: Callable[[Item], int], *, most_items: int = 0, most_size: int = 0
+) -> Iterator[list[Item]]:
+    """Yield consecutive items in lists; the item that reaches a limit (0 means the default) ends its list."""
+    window: list[Item] = []
+    total = 0
+    for item in items:
+        window.append(item)
+        total += size(item)
+        if len(window) >= (most_items or WINDOW_ITEMS) or total >= (most_size or WINDOW_TOKENS):
+            yield window
+            window, total = [], 0
+    if window:
+        yield window

@@ -13,7 +13,7 @@ from elmo_zh.invocation import command, program
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.text.entries import Entries
-from elmo_zh.text.han import HAN
+from elmo_zh.text.script import HAN
 
 BEGIN, END, UNKNOWN = SPECIALS = ("<S>", "</S>", "<UNK>")
 BEGIN_ID, END_ID, UNKNOWN_ID = range(3)

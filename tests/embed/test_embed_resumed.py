@@ -12,7 +12,7 @@ from contract.dumps import SEGMENTED_LINES, Interrupted, embed
 
 from elmo_zh.embed import dump
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.text.alignment import TokenisedLine
+from elmo_zh.text.preparation import TokenisedLine
 
 
 @pytest.fixture

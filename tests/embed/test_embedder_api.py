@@ -23,7 +23,7 @@ from elmo_zh.embed.embedder import EmbeddedSentence
 from elmo_zh.errors import BundleError
 from elmo_zh.reader import bilm
 from elmo_zh.reader.batches import BothWays, pack_both_ways
-from elmo_zh.text import windows
+from elmo_zh.text import sentences
 
 WORDS = ("我", "吃", "苹", "果", "。", "😀", "𠮷")
 BY_CHARACTER = TextConfig(segmenter="character")
@@ -153,8 +153,8 @@ def test_a_stream_gives_what_a_list_gives(
     embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, num_sentences: int, num_tokens: int
 ) -> None:
     expected = embedder.embed(LINES, return_tokens=True)
-    monkeypatch.setattr(windows, "WINDOW_ITEMS", num_sentences)
-    monkeypatch.setattr(windows, "WINDOW_TOKENS", num_tokens)
+    monkeypatch.setattr(sentences, "WINDOW_ITEMS", num_sentences)
+    monkeypatch.setattr(sentences, "WINDOW_TOKENS", num_tokens)
     assert_embedded(list(embedder.embed_iter(LINES)), expected)
 
 
@@ -179,7 +179,7 @@ def noted(lines: Sequence[str], taken: list[str]) -> Iterator[str]:
 def test_a_stream_reads_no_more_than_a_window_ahead(
     token_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, batches: list[list[int]]
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW_ITEMS", 3)
+    monkeypatch.setattr(sentences, "WINDOW_ITEMS", 3)
     taken: list[str] = []
     lines = ["我", "吃", "苹果", "果。", "桃", "我吃", "吃。"]
     stream = token_embedder.embed_iter(noted(lines, taken))

@@ -51,13 +51,13 @@ def make_small() -> None:
     from elmo_zh.embed import dump
     from elmo_zh.segmenting import segment_corpus
     from elmo_zh.tasks import compare
-    from elmo_zh.text import windows
+    from elmo_zh.text import sentences
     from elmo_zh.training import train_run
 
     segment_corpus._LEAST_SHARD_BYTES = 3001
     for module, name in ((dump, "DumpJob"), (build_index, "IndexJob"), (score_texts, "ScoreJob")):
         setattr(module, name, partial(getattr(module, name), part_lines=3))
-    windows.WINDOW_ITEMS = 7
+    sentences.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = lambda: False
     compare.learning_figure = compare.save_picture = lambda *_: None

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.text.alignment import Edit, find_tokens, follow_edits, identity_spans
-from elmo_zh.text.normalise import Normaliser, build_normaliser, iter_form_edits
-from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.normalise import Edit, Normaliser, build_normaliser, follow_edits, identity_spans, iter_form_edits
+from elmo_zh.text.preparation import TextPreparation, find_tokens
 
 SWITCHES = ("fold_fullwidth", "remove_control", "collapse_whitespace")
 NOTHING: dict[str, Any] = {"unicode_form": "none", **dict.fromkeys(SWITCHES, False)}

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from elmo_zh.config import TextConfig
 from elmo_zh.text.normalise import Normaliser, build_normaliser
 from elmo_zh.text.preparation import TextPreparation
-from elmo_zh.text.script import script_step
 
 SCRIPTS = ("simplified", "traditional")
 
@@ -74,7 +73,7 @@ class OtherLengths:
 def test_spans_cover_everything_where_lengths_change(raw: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("opencc.OpenCC", OtherLengths)
-        normalise = Normaliser((script_step("simplified"),))
+        normalise = build_normaliser(TextConfig(script="simplified"))
     text, spans = normalise.with_spans(raw)
     assert spans.shape == (len(text), 2)
     assert (spans[:, 0] < spans[:, 1]).all()

@@ -21,7 +21,7 @@ from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.language_model import LanguageModel, build_modules, build_shape, weights_of
 from elmo_zh.reader.shape import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.text.segmenters.registry import describe_segmenter
+from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.training.initial_weights import move_weights
 from elmo_zh.vocabulary.lexicon import BYTES
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from elmo_zh.text.han import count_han
+from elmo_zh.text.script import count_han
 
 # Names of columns, in order of preference, in lower case.
 KNOWN_NAMES = (

@@ -21,7 +21,7 @@ from elmo_zh.corpus.readers.rows import starts_as_objects
 from elmo_zh.corpus.text_files import joined_lines, usual_width
 from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import first_ten
-from elmo_zh.text.han import HAN
+from elmo_zh.text.script import HAN
 
 # The names are keys of records.
 LAYOUTS = {

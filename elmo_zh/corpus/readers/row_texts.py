@@ -31,7 +31,7 @@ from elmo_zh.corpus.readers.rows import (
 from elmo_zh.corpus.text_files import lines_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
-from elmo_zh.text.han import count_han
+from elmo_zh.text.script import count_han
 
 # Reasons in a tally.
 SHORT_ROWS = N_("rows without the text column")

@@ -40,9 +40,9 @@ from elmo_zh.corpus.readers.rows import plain_text
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import counted
-from elmo_zh.text.alignment import identity_spans
-from elmo_zh.text.han import HAN, count_han
-from elmo_zh.text.segmenters.registry import build_segmenter
+from elmo_zh.text.normalise import identity_spans
+from elmo_zh.text.script import HAN, count_han
+from elmo_zh.text.segmenters import build_segmenter
 
 _LONGEST_LINE = 2**20
 # Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.

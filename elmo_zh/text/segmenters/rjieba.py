@@ -17,7 +17,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
-from elmo_zh.text.segmenters.long_runs import limit_runs
+from elmo_zh.text.segmenters.jieba import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import keep_latin_words, load_user_dictionary
 
 if TYPE_CHECKING:

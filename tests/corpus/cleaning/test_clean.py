@@ -5,7 +5,7 @@ import pytest
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import LineCleaner
 from elmo_zh.corpus.counts import LineCounts
-from elmo_zh.text.han import count_han, han_share
+from elmo_zh.text.script import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")
 

@@ -21,10 +21,9 @@ from elmo_zh.config import TextConfig
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.files import file_digest
 from elmo_zh.text.preparation import TextPreparation
+from elmo_zh.text.segmenters import Segmenter, build_segmenter, describe_segmenter
 from elmo_zh.text.segmenters import jieba as our_jieba
-from elmo_zh.text.segmenters import long_runs
-from elmo_zh.text.segmenters.long_runs import RUN_LIMIT, limit_runs
-from elmo_zh.text.segmenters.registry import Segmenter, build_segmenter, describe_segmenter
+from elmo_zh.text.segmenters.jieba import RUN_LIMIT, limit_runs
 
 NO_CHANGE = {"unicode_form": "none", "fold_fullwidth": False, "remove_control": False, "collapse_whitespace": False}
 
@@ -176,8 +175,8 @@ def test_what_rjieba_cannot_do_is_refused(line: str, told: str, tmp_path: Path) 
 
 
 def set_limit(monkeypatch: pytest.MonkeyPatch, limit: int, overlap: int) -> None:
-    monkeypatch.setattr(long_runs, "RUN_LIMIT", limit)
-    monkeypatch.setattr(long_runs, "OVERLAP", overlap)
+    monkeypatch.setattr(our_jieba, "RUN_LIMIT", limit)
+    monkeypatch.setattr(our_jieba, "OVERLAP", overlap)
 
 
 def pairs(text: str) -> list[str]:
