@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # For each sentence, its spans of characters as (start, end).
-Spans = Sequence[Sequence[tuple[int, int]]]
 # The tokens of a sentence, and the position of one of them.
 Place = tuple[Sequence[str], int]
 
