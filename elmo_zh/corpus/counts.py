@@ -11,35 +11,23 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 from unicodedata import category
 
+import msgspec
+
 from elmo_zh.language import _
 
 MOST_EXAMPLES = 5
-
-
-@dataclass
-class StepCounts:
-    """Changes made by one step: the number of changed lines, their characters before and after, and examples."""
-
-    lines: int = 0
-    characters_in: int = 0
-    characters_out: int = 0
-    examples: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, other: "StepCounts") -> None:
-        """Add the counts of later lines."""
-        self.lines += other.lines
-        self.characters_in += other.characters_in
-        self.characters_out += other.characters_out
-        self.examples += other.examples[: MOST_EXAMPLES - len(self.examples)]
+# How many names a record lists for one reason at most.
+_MOST_NAMES = 20
 
 
 @dataclass
 class FoundLines:
-    """Lines of one kind, such as those dropped for one reason: how many, their characters, and the first examples."""
+    """Lines of one kind, such as those that one step changed: how many, their characters, and the first examples."""
 
     lines: int = 0
     characters: int = 0
-    examples: list[str] = field(default_factory=list)
+    characters_after: int = 0  # after the step that changed them
+    examples: list[str | tuple[str, str]] = field(default_factory=list)
 
     def count(self, line: str) -> None:
         """Count one line; empty lines are not used as examples."""
@@ -52,6 +40,7 @@ class FoundLines:
         """Add the counts of later lines."""
         self.lines += other.lines
         self.characters += other.characters
+        self.characters_after += other.characters_after
         self.examples += other.examples[: MOST_EXAMPLES - len(self.examples)]
 
 
@@ -75,10 +64,10 @@ class LineCounts:
     kept_lines: int = 0
     kept_characters: int = 0
     normalised_characters: int = 0
-    steps: dict[str, StepCounts] = field(default_factory=dict)
+    steps: dict[str, FoundLines] = field(default_factory=dict)
     dropped: dict[str, FoundLines] = field(default_factory=dict)
     noticed: dict[str, FoundLines] = field(default_factory=dict)
-    _changes: dict[str, StepCounts] = field(default_factory=dict, repr=False, compare=False)
+    _changes: dict[str, FoundLines] = field(default_factory=dict, repr=False, compare=False)
     _notices: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -91,11 +80,9 @@ class LineCounts:
         change = self._changes.get(step)
         if change is None:
             has_room = step not in self.steps or len(self.steps[step].examples) < MOST_EXAMPLES
-            examples = [around_change(before, after)] if has_room else []
-            self._changes[step] = StepCounts(1, len(before), len(after), examples)
-        else:
-            change.characters_in += len(before)
-            change.characters_out += len(after)
+            change = self._changes[step] = FoundLines(1, examples=[around_change(before, after)] if has_room else [])
+        change.characters += len(before)
+        change.characters_after += len(after)
 
     def notice(self, reason: str) -> None:
         """Record that the current line may be worth checking."""
@@ -107,8 +94,7 @@ class LineCounts:
         self.kept_characters += len(line)
         self.normalised_characters += normalised_characters
         if self._changes:
-            for step, change in self._changes.items():
-                self.steps.setdefault(step, StepCounts()).add(change)
+            _add_all(self.steps, self._changes)
             self._changes.clear()
         if self._notices:
             for reason in self._notices:
@@ -126,18 +112,16 @@ class LineCounts:
         self.kept_lines += other.kept_lines
         self.kept_characters += other.kept_characters
         self.normalised_characters += other.normalised_characters
-        for step, change in other.steps.items():
-            self.steps.setdefault(step, StepCounts()).add(change)
-        for mine, others in ((self.dropped, other.dropped), (self.noticed, other.noticed)):
-            for reason, found in others.items():
-                mine.setdefault(reason, FoundLines()).add(found)
+        _add_all(self.steps, other.steps)
+        _add_all(self.dropped, other.dropped)
+        _add_all(self.noticed, other.noticed)
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
         """Yield how many characters the kept text had before and after each step, in the order of the steps."""
         characters = self.kept_characters
         for step in steps:
-            change = self.steps.get(step, StepCounts())
-            after = characters - change.characters_in + change.characters_out
+            change = self.steps.get(step, FoundLines())
+            after = characters - change.characters + change.characters_after
             yield LedgerEntry(step, change.lines, characters, after)
             characters = after
         assert characters == self.normalised_characters, "every change belongs to one of the steps"
@@ -149,14 +133,12 @@ class LineCounts:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
         """Restore the counts from a record made by `as_record`, even after a round trip through JSON."""
-        counts = cls(**{name: record[name] for name in ("kept_lines", "kept_characters", "normalised_characters")})
-        for step, change in record["steps"].items():
-            examples = [(before, after) for before, after in change["examples"]]
-            counts.steps[step] = StepCounts(**{**change, "examples": examples})
-        for name in ("dropped", "noticed"):
-            for reason, found in record[name].items():
-                getattr(counts, name)[reason] = FoundLines(**{**found, "examples": list(found["examples"])})
-        return counts
+        return msgspec.convert(record, cls)
+
+
+def _add_all(totals: dict[str, FoundLines], others: Mapping[str, FoundLines]) -> None:
+    for reason, found in others.items():
+        totals.setdefault(reason, FoundLines()).add(found)
 
 
 LONGEST_EXAMPLE = 80
@@ -172,16 +154,13 @@ def visible(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(map(_visible_character, text))
-
-
-def _visible_character(character: str) -> str:
-    if character == "\\":
-        return "\\\\"
-    if character.isprintable() and not category(character).startswith("M"):
-        return character
     # This also escapes lone surrogates, which no file can hold.
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        sign
+        if sign.isprintable() and sign != "\\" and not category(sign).startswith("M")
+        else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
 
 
 def shortened(text: str) -> str:
@@ -196,10 +175,6 @@ def around_change(before: str, after: str) -> tuple[str, str]:
     start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0
     mark = "…" if start else ""
     return shortened(mark + before[start:]), shortened(mark + after[start:])
-
-
-# How many names a record lists for one reason at most.
-_MOST_NAMES = 20
 
 
 @dataclass
@@ -253,7 +228,7 @@ class Tally:
     read_field: str = ""  # Field or column read from the current file; its reader sets it before the first document
     # Fields or columns with Chinese text other than the chosen one, with the number of files.
     other_fields: Counter[str] = field(default_factory=Counter)
-    # Layouts of plain text that make wrong words (corpus/layouts.py), each with an example.
+    # Layouts of plain text that make wrong words (`find_layout`), each with an example.
     layouts: dict[str, str] = field(default_factory=dict)
     documents: int = 0
     characters: int = 0

@@ -1,4 +1,4 @@
-"""Find the sources of a corpus: files, folders, standard input and network addresses."""
+"""Find the sources of a corpus: files, folders and standard input."""
 
 import glob
 import os
@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
 
-from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, import_extra, is_corpus_name, kinds_shown, shown
+from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.counts import PassedOver
 from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.errors import CorpusError
@@ -21,8 +20,6 @@ from elmo_zh.run.mark import kind_of
 from elmo_zh.run.reporter import Reporter, first_ten
 
 STANDARD_INPUT = "standard input"
-_TIMEOUT_SECONDS = 60
-_MOST_REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +30,7 @@ class Source:
     path: Path
     file_name: str
     is_named: bool  # Whether the user named this file, not a folder that holds it
-    is_local: bool = True  # Whether this is the user's own file; fetched files exist only while they are read
+    is_local: bool = True  # Whether this is the user's own file, not a copy of standard input
 
     def open_packed(self) -> BinaryIO:
         """Open the bytes as they are on disk."""
@@ -124,27 +121,24 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Find the sources that arguments name; downloads and standard input are kept in `fetched` until the block ends."""
-    addresses = sorted({argument for argument in arguments if "://" in argument})
-    local = [argument for argument in arguments if argument != "-" and "://" not in argument]
-    found = find_sources(local, leave_out) if local else Sources(sources=())
+    """Find the sources that arguments name; standard input, `-`, is kept in `fetched` until the block ends."""
+    local = [argument for argument in arguments if argument != "-"]
+    sources = find_sources(local, leave_out) if local else Sources(sources=())
     remove(fetched)
     try:
-        remote = [_fetch(address, fetched / f"{number}") for number, address in enumerate(addresses)]
-        if "-" in arguments:
-            remote.append(spooled_input(fetched / "stdin", STANDARD_INPUT))
+        read = [spooled_input(fetched / "stdin", STANDARD_INPUT)] if "-" in arguments else []
         names = (Path(argument).name if Path(argument).is_absolute() else argument for argument in arguments)
         typed = tuple(STANDARD_INPUT if name == "-" else shown(name) for name in names)
-        yield replace(found, sources=(*found.sources, *remote), arguments=typed)
+        yield replace(sources, sources=(*sources.sources, *read), arguments=typed)
     finally:
         remove(fetched)
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
     """Return the files that paths and globs name, each once; from folders, only texts not written by elmo-zh."""
-    found = _find_files(arguments, leave_out)
+    inside = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
-    paths = sorted({path.resolve(): path for path in sorted(found.texts, reverse=True)}.values())
+    paths = sorted({path.resolve(): path for path in sorted(inside.texts, reverse=True)}.values())
     named = {Path(argument) for argument in arguments}
     sources = tuple(
         Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in paths
@@ -157,106 +151,99 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
                     " instead: - < {name}"
                 ).format(name=source.name)
             )
-    passed_over, outputs = (tuple(sorted(each - found.texts)) for each in (found.others, found.outputs))
-    return Sources(sources=sources, passed_over=passed_over, outputs=outputs)
+    return Sources(
+        sources=sources,
+        passed_over=tuple(sorted(inside.others - inside.texts)),
+        outputs=tuple(sorted(inside.outputs - inside.texts)),
+    )
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Inside:
     """Files to read, files in folders whose names do not suggest text, and elmo-zh's own outputs in folders."""
 
     texts: set[Path] = field(default_factory=set)
     others: set[Path] = field(default_factory=set)
     outputs: set[Path] = field(default_factory=set)
 
-
-def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Found:
-    outside = leave_out.resolve() if leave_out else None
-    found = _Found()
-    for argument in arguments:
-        for path in _expand(argument):
-            if path.is_dir():
-                if outside in (path.resolve(), *path.resolve().parents):
-                    _require_glob(argument, path, leave_out)
-                    continue
-                inside = _files_inside(path, outside)
-                if not inside.texts:
-                    raise CorpusError(
-                        ngettext(
-                            "{path} contains no text files ({kinds}), only {count:,} other. Give files by name, or a"
-                            " folder with text.",
-                            "{path} contains no text files ({kinds}), only {count:,} others. Give files by name, or a"
-                            " folder with text.",
-                            len(inside.others) + len(inside.outputs),
-                        ).format(path=path, kinds=kinds_shown(), count=len(inside.others) + len(inside.outputs))
-                    )
-                found.texts.update(inside.texts)
-                found.others.update(inside.others)
-                found.outputs.update(inside.outputs)
-            else:
-                found.texts.add(path)
-    return found
-
-
-def _require_glob(argument: str, folder: Path, run: Path | None) -> None:
-    """Raise CorpusError if a folder of the run was named as the corpus; one matched by a glob is merely left out."""
-    if Path(argument).exists():
-        raise CorpusError(
-            _(
-                "{folder} is in the run {run}, so it cannot be in the corpus. Give different text, or another --run."
-            ).format(folder=folder, run=run)
+    def take(self, path: Path) -> None:
+        """Add a file of a folder to those of its kind."""
+        # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
+        has_text = path.name.endswith(_SUFFIXES_OF_OUTPUTS) and any(
+            is_corpus_name(text.name) and text.is_file() for text in _without_suffixes(path)
         )
+        kind = self.outputs if has_text else self.texts
+        (kind if is_corpus_name(path.name) else self.others).add(path)
+
+    def walk(self, folder: Path, outside: Path | None) -> None:
+        """Add the files of a folder and the folders in it; raise OSError for one that cannot be read."""
+
+        def fail(error: OSError) -> None:
+            raise error
+
+        for parent, folders, names in os.walk(folder, onerror=fail):
+            here = Path(parent).resolve()
+            if outside in (here, *here.parents):
+                folders.clear()
+            elif _is_output(Path(parent), {*folders, *names}):
+                self.outputs.add(Path(parent))
+                folders.clear()
+            else:
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                for path in (Path(parent, name) for name in names if not name.startswith(".")):
+                    if path.is_file() and outside not in path.resolve().parents:
+                        self.take(path)
 
 
-def _files_inside(folder: Path, outside: Path | None) -> _Found:
-    found = _Found()
-    for parent, folders, names in os.walk(folder, onerror=_raise):
-        here = Path(parent).resolve()
-        if outside in (here, *here.parents):
-            folders.clear()
-        elif _is_own_folder(Path(parent), {*folders, *names}):
-            found.outputs.add(Path(parent))
-            folders.clear()
-        else:
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            paths = [Path(parent, name) for name in names if not name.startswith(".")]
-            for path in paths:
-                if path.is_file() and outside not in path.resolve().parents:
-                    _kind_of(found, path).add(path)
-    return found
-
-
-def _kind_of(found: _Found, path: Path) -> set[Path]:
-    if not is_corpus_name(path.name):
-        return found.others
-    # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
-    is_output = path.name.endswith(_SUFFIXES) and any(
-        is_corpus_name(text.name) and text.is_file() for text in _without_suffixes(path)
-    )
-    return found.outputs if is_output else found.texts
+def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Inside:
+    outside = leave_out.resolve() if leave_out else None
+    everything = _Inside()
+    for path, is_named in (pair for argument in arguments for pair in _expand(argument)):
+        if not path.is_dir():
+            everything.texts.add(path)
+        elif outside not in (path.resolve(), *path.resolve().parents):
+            inside = _Inside()
+            inside.walk(path, outside)
+            if not inside.texts:
+                num_others = len(inside.others) + len(inside.outputs)
+                raise CorpusError(
+                    ngettext(
+                        "{path} contains no text files ({kinds}), only {count:,} other. Give files by name, or a"
+                        " folder with text.",
+                        "{path} contains no text files ({kinds}), only {count:,} others. Give files by name, or a"
+                        " folder with text.",
+                        num_others,
+                    ).format(path=path, kinds=kinds_shown(), count=num_others)
+                )
+            for whole, part in zip(vars(everything).values(), vars(inside).values(), strict=True):
+                whole.update(part)
+        elif is_named:  # a folder of the run that a glob matches is merely left out
+            raise CorpusError(
+                _(
+                    "{folder} is in the run {run}, so it cannot be in the corpus. Give different text, or another"
+                    " --run."
+                ).format(folder=path, run=leave_out)
+            )
+    return everything
 
 
 # Suffixes of texts that the outputs of commands have too.
-_SUFFIXES = (".tsv", ".csv", ".jsonl", ".html")
+_SUFFIXES_OF_OUTPUTS = (".tsv", ".csv", ".jsonl", ".html")
 
 
-def _is_own_folder(path: Path, names: Collection[str]) -> bool:
+def _is_output(path: Path, names: Collection[str]) -> bool:
     """Return whether a folder with these files and folders is a run, a model, an index or another output."""
     if path.name.endswith(UNFINISHED) or (path.name.endswith(PARTS) and "manifest.json" in names):
         return True
     return kind_of(path) != ""
 
 
-def _raise(error: OSError) -> None:
-    """Raise the error about an unreadable folder, which os.walk would skip silently."""
-    raise error
-
-
-def _expand(argument: str) -> list[Path]:
+def _expand(argument: str) -> list[tuple[Path, bool]]:
+    """Return the paths that an argument stands for, and whether it names them rather than matching them."""
     path = Path(argument)
     if path.exists():
-        return [path]
-    matches = [Path(match) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
+        return [(path, True)]
+    matches = [(Path(match), False) for match in glob.glob(argument, recursive=True)]  # noqa: PTH207
     if not matches:
         raise CorpusError(
             _(
@@ -274,40 +261,3 @@ def spooled_input(path: Path, name: str) -> Source:
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return Source(name=name, path=path, file_name="stdin", is_named=True, is_local=False)
-
-
-def _fetch(address: str, path: Path) -> Source:
-    smart_open = import_extra("smart_open", address)
-    scheme = urlsplit(address).scheme
-    failures: tuple[type[Exception], ...] = (OSError, ValueError, NotImplementedError, ImportError)
-    if scheme in ("http", "https"):
-        import_extra("requests", address)
-        # Errors during the transfer are raised by urllib3, below requests.
-        failures = (*failures, import_extra("urllib3.exceptions", address).HTTPError)
-    parameters = {"timeout": _TIMEOUT_SECONDS} if scheme in ("http", "https") else {}
-    make_folder(path.parent)
-    try:
-        with (
-            smart_open.open(address, "rb", compression="disable", transport_params=parameters) as remote,
-            path.open("wb") as file,
-        ):
-            shutil.copyfileobj(remote, file)
-    except failures as error:
-        raise CorpusError(
-            _("{address} cannot be fetched ({reason}). Check the address and the network.").format(
-                address=address, reason=_reason(error, address)
-            )
-        ) from None
-    file_name = unquote(Path(urlsplit(address).path).name)
-    return Source(name=address, path=path, file_name=file_name, is_named=True, is_local=False)
-
-
-def _reason(error: BaseException, address: str) -> str:
-    """Return the reason why a fetch failed, preferably the system error inside the library's errors."""
-    inner: BaseException | None = error
-    while inner is not None:
-        if isinstance(inner, OSError) and inner.strerror:
-            return inner.strerror
-        inner = inner.__cause__ or inner.__context__
-    text = " ".join(str(error).replace(f" for url: {address}", "").split())
-    return text if len(text) <= _MOST_REASON_CHARACTERS else f"{text[:_MOST_REASON_CHARACTERS]}…"

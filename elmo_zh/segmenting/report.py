@@ -40,7 +40,10 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
             }
             for reason, items in sorted(dropped_items.items())
         },
-        "noticed": {reason: asdict(found) for reason, found in sorted(lines.noticed.items())},
+        "noticed": {
+            reason: {"lines": found.lines, "characters": found.characters, "examples": found.examples}
+            for reason, found in sorted(lines.noticed.items())
+        },
         "sources": {name: tally.described() for name, tally in zip(names, result.tallies, strict=True)},
         "passed_over": result.passed_over.described(),
     }

@@ -4,10 +4,6 @@ import gzip
 import io
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
@@ -32,38 +28,10 @@ def gathered_lines(folder: Path, *arguments: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-
-
 def test_standard_input_is_told_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for data in ("今天。\n".encode(), gzip.compress('{"text": "今天。"}\n'.encode("gb18030"))):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         assert gathered_lines(tmp_path, "-") == {"standard input": ["今天。"]}
-
-
-def test_addresses(tmp_path: Path, server: str) -> None:
-    (tmp_path / "文 本.csv.gz").write_bytes(gzip.compress("id,text\n1,苹果\n".encode()))
-    (tmp_path / "b.txt").write_text("香蕉\n", encoding="utf-8")
-    address = f"{server}/%E6%96%87%20%E6%9C%AC.csv.gz"
-    found = gathered_lines(tmp_path, address, str(tmp_path / "b.txt"))
-    assert found == {str(tmp_path / "b.txt"): ["香蕉"], address: ["苹果"]}
-    assert list(found) == [str(tmp_path / "b.txt"), address]
-
-
-def test_addresses_that_cannot_be_fetched(tmp_path: Path, server: str) -> None:
-    long = f"http://127.0.0.1:1/{'long/' * 50}a.txt"
-    for address, reason in ((f"{server}/none.txt", ""), (long, "Connection refused)."), ("gopher://a/b", "")):
-        told = message_of(CorpusError, lambda address=address: gathered_lines(tmp_path, address))
-        assert told.startswith(f"{address} cannot be fetched ({reason}")
 
 
 def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_name(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from elmo_zh.corpus.counts import (
     FoundLines,
     LedgerEntry,
     LineCounts,
-    StepCounts,
     visible,
 )
 from elmo_zh.segmenting.segment_corpus import CorpusPreparation
@@ -48,9 +47,9 @@ def test_by_hand() -> None:
         kept_lines=1,
         kept_characters=17,
         normalised_characters=3,
-        steps={"remove_markup": StepCounts(1, 17, 3, [("<b>今</b>", "今")])},
-        dropped={"empty": FoundLines(2, 7, ["<b></b>"])},
-        noticed={"odd": FoundLines(1, 17, ["<b>今</b><i>天</i>好"])},
+        steps={"remove_markup": FoundLines(1, 17, 3, [("<b>今</b>", "今")])},
+        dropped={"empty": FoundLines(2, 7, 0, ["<b></b>"])},
+        noticed={"odd": FoundLines(1, 17, 0, ["<b>今</b><i>天</i>好"])},
     )
     assert counts.lines == 3
     assert list(counts.ledger(["unicode_form", "remove_markup"])) == [
