@@ -33,7 +33,14 @@ from elmo_zh.corpus.packing import (
     unpacked,
     zip_contents,
 )
-from elmo_zh.corpus.readers.formats import Documents, Record, find_format, find_record_format, load_format, read_records
+from elmo_zh.corpus.readers.formats import (
+    Documents,
+    Record,
+    find_format,
+    find_record_format,
+    read_documents,
+    read_records,
+)
 from elmo_zh.corpus.readers.row_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
@@ -127,7 +134,7 @@ def _read_content(
         refuse_bad_bytes(text, may_skip=True)
     kind = find_format(text, config.format)
     tally.read_field = ""
-    documents = load_format(kind).read(text, config, tally, passed_over)
+    documents = read_documents(kind, text, config, tally, passed_over)
     for document in _begun(documents, kind, text, tally):
         tally.documents += 1
         yield readable_lines(document, text.encoding, config.bad_bytes, tally)
@@ -244,7 +251,7 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
 def _with_fields(whole: ByteRange, text: DecodedText, config: TextConfig) -> ByteRange | None:
     tally = Tally()
     try:
-        next(load_format("jsonl").read(text, config, tally, PassedOver()), None)
+        next(read_documents("jsonl", text, config, tally, PassedOver()), None)
     except CorpusError:
         return None  # reading it raises the error
     return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
@@ -298,7 +305,7 @@ def read_range(
     if byte_range.kind == "jsonl":
         documents = read_part_of_json_lines(text, byte_range.field, config, tally)
     else:
-        documents = load_format(byte_range.kind).read(text, config, tally, passed_over)
+        documents = read_documents(byte_range.kind, text, config, tally, passed_over)
     for document in documents:
         tally.documents += not goes_on
         yield readable_lines(document, byte_range.encoding, config.bad_bytes, tally)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple, cast
 
 from elmo_zh.choices import CORPUS_FORMATS
@@ -21,6 +22,7 @@ class Record(NamedTuple):
 
     line: str
     columns: Mapping[str, str] = {}
+    document: int = 0  # the number of its document in the file
 
 
 RecordReader = Callable[[DecodedText, TextConfig, Tally, PassedOver], Iterator[Record]]
@@ -31,8 +33,9 @@ class CorpusFormat:
     """A corpus format as registered in `elmo_zh.choices.CORPUS_FORMATS`."""
 
     # Yields the documents of a decoded file, each an iterator over lines, which the caller reads before the next one.
-    # Counts dropped text in the tally, and content that does not belong to the corpus in `passed_over`.
-    read: Reader
+    # Counts dropped text in the tally, and content that does not belong to the corpus in `passed_over`. If it is None,
+    # the lines of all records with one number are a document.
+    read: Reader | None = None
     # Files with these suffixes, such as ".csv", are taken from folders and read in this format.
     suffixes: tuple[str, ...] = ()
     # Returns whether a text with this start is in this format; for files without a known suffix.
@@ -79,11 +82,24 @@ def find_record_format(text: DecodedText, wanted: str) -> str:
     return "json" if is_guess and "\n" not in text.head(_HEAD_CHARACTERS).strip() else kind
 
 
+def read_documents(
+    kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
+) -> Documents:
+    """Yield the documents of a file."""
+    known = load_format(kind)
+    if known.read is not None:
+        yield from known.read(text, config, tally, passed_over)
+    elif known.read_records is not None:
+        records = known.read_records(text, config, tally, passed_over)
+        for _number, of_document in groupby(records, key=lambda record: record.document):
+            yield (record.line for record in of_document)
+
+
 def read_records(
     kind: str, text: DecodedText, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[Record]:
     """Return the records of a file; if its format has no records, return the lines of its documents."""
-    found = load_format(kind)
-    if found.read_records is not None:
-        return found.read_records(text, config, tally, passed_over)
-    return (Record(line) for document in found.read(text, config, tally, passed_over) for line in document)
+    read = load_format(kind).read_records
+    if read is not None:
+        return read(text, config, tally, passed_over)
+    return (Record(line) for document in read_documents(kind, text, config, tally, passed_over) for line in document)

@@ -130,7 +130,6 @@ def _has_hard_breaks(head: str, lines: Sequence[str]) -> bool:
 
 _HEAD_CHARACTERS = 2**16
 _ARTICLE = re.compile(r"\s*<doc [^>]*>")
-_DOC_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 
 
 def read_plain(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
@@ -163,8 +162,7 @@ def _plain_lines(text: DecodedText, lines: Iterator[str], config: TextConfig, ta
 
 
 def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
-    number = 0
-    was_empty = False
+    number, was_empty = 0, False
     for line in lines:
         is_empty = not line.strip()
         number += was_empty and not is_empty
@@ -172,46 +170,29 @@ def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def read_wikiextractor(text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield each article as a document: its title, then its paragraphs."""
-    for _number, records in groupby(_article_lines(text), key=lambda pair: pair[0]):
-        yield (record.line for _number, record in records)
-
-
-def _read_article_lines(
+def _read_wikiextractor(
     text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver
 ) -> Iterator[Record]:
-    return (record for _number, record in _article_lines(text))
-
-
-def _article_lines(text: DecodedText) -> Iterator[tuple[int, Record]]:
-    """Yield the number of its article and each line, with the id, url and title of the article as columns."""
-    number = 0
-    columns: dict[str, str] = {}
+    """Yield the lines of the articles, with the id, url and title of each article as columns."""
+    number, columns = 0, dict[str, str]()
     for line in text.lines():
         if line.startswith("<doc ") and line.endswith(">"):
             number += 1
-            columns = {name: html.unescape(value) for name, value in _DOC_ATTRIBUTE.findall(line)}
+            columns = _attributes(line)
         elif line != "</doc>":
-            yield number, Record(html.unescape(without_variants(line)), columns)
+            yield Record(html.unescape(without_variants(line)), columns, number)
 
 
-TEXT = CorpusFormat(
-    read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
-)
-WIKIEXTRACTOR = CorpusFormat(
-    read=read_wikiextractor, read_records=_read_article_lines, starts=lambda head: bool(_ARTICLE.match(head))
-)
+def _attributes(tag: str) -> dict[str, str]:
+    return {name: html.unescape(double or single) for name, double, single in _ATTRIBUTE.findall(tag)}
 
 
 _LONGEST_LINE = 2**20
-_MARKUP = "vertical: columns and tags"
-_TAG = "tags of words"
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)/?>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 # Elements that hold other text than one sentence; a line never goes beyond them.
-_BLOCKS = ("text", "doc", "p", "div", "head", "article")
 _DOCUMENTS = ("text", "doc", "article")
+_BLOCKS = (*_DOCUMENTS, "p", "div", "head", "s")
 _ENDS = ("。", "！", "？", "!", "?")
 _CONLLU_COLUMNS = 8
 _SAMPLE_LINES = 200
@@ -221,68 +202,49 @@ _WORD_AND_TAG = re.compile(r"\[?(.+)[/_]([A-Za-z][A-Za-z0-9]{0,4})(?:\][A-Za-z]{
 _NUMBER, _SOUND = re.compile(r"\d{8}-\d\d-\d{3}-\d{3}/m"), re.compile(r"(?<=[一-鿿])\{[a-z0-9]+\}")
 
 
+def _token_of(line: str) -> str:
+    """Return the token on a line of a vertical file; "" for comments, and for what CoNLL-U has beside the text."""
+    cells = line.split("\t")
+    if _is_comment(line):
+        return ""
+    if len(cells) >= _CONLLU_COLUMNS and cells[0][:1].isdecimal():
+        return cells[1] if cells[0].isdecimal() else ""
+    return cells[0].strip()
+
+
 def _is_comment(line: str) -> bool:
     return line.startswith("# ") and "\t" not in line
 
 
-class _Vertical:
-    """Collects the tokens of a vertical file into sentences, with the attributes of the elements around them."""
+def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+    """Yield the sentences of a vertical file, with the attributes of the elements around them, such as text_year."""
+    elements: list[tuple[str, dict[str, str]]] = []
+    tokens: list[str] = []
+    document = 0
 
-    def __init__(self, text: DecodedText, tally: Tally) -> None:
-        self._text, self._tally = text, tally
-        self._open: list[tuple[str, dict[str, str]]] = []
-        self._tokens: list[str] = []
-        self._document = 0
+    def sentence() -> Iterator[Record]:
+        if tokens:
+            columns = {f"{name}_{key}": value for name, values in elements for key, value in values.items()}
+            yield Record(" ".join(tokens), columns, document)
+            tokens.clear()
 
-    def sentences(self) -> Iterator[tuple[int, Record]]:
-        """Yield the number of its document and the text of each sentence, with columns such as text_year."""
-        for line in self._text.whole_lines(_LONGEST_LINE):
-            tag = _TAG_LINE.fullmatch(line.strip())
-            token = "" if tag else self._token(line)
-            self._tally.drop(_MARKUP, len(line) - len(token), items=0)
-            if (tag and tag[2] in ("s", *_BLOCKS)) or not (tag or line.strip()):
-                yield from self._sentence()
-            if tag:
-                self._enter(tag, line)
-            elif token:
-                self._tokens.append(html.unescape(token))
-                if token in _ENDS and all(name != "s" for name, _attributes in self._open):
-                    yield from self._sentence()
-        yield from self._sentence()
-
-    def _token(self, line: str) -> str:
-        cells = line.split("\t")
-        if _is_comment(line):
-            return ""
-        if len(cells) >= _CONLLU_COLUMNS and cells[0][:1].isdecimal():
-            return cells[1] if cells[0].isdecimal() else ""
-        return cells[0].strip()
-
-    def _enter(self, tag: re.Match[str], line: str) -> None:
-        name = tag[2]
-        if tag[1]:
-            while self._open and self._open.pop()[0] != name:
+    for line in text.whole_lines(_LONGEST_LINE):
+        tag = _TAG_LINE.fullmatch(line.strip())
+        token = "" if tag else _token_of(line)
+        tally.drop("vertical: columns and tags", len(line) - len(token), items=0)
+        if tag[2] in _BLOCKS if tag else not line.strip():
+            yield from sentence()
+        if tag and tag[1]:
+            while elements and elements.pop()[0] != tag[2]:
                 pass
-        elif not line.rstrip().endswith("/>"):
-            self._document += name in _DOCUMENTS
-            attributes = {key: html.unescape(a or b) for key, a, b in _ATTRIBUTE.findall(tag[3])}
-            self._open.append((name, attributes))
-
-    def _sentence(self) -> Iterator[tuple[int, Record]]:
-        if self._tokens:
-            columns = {f"{name}_{key}": value for name, given in self._open for key, value in given.items()}
-            yield self._document, Record(" ".join(self._tokens), columns)
-            self._tokens = []
-
-
-def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield each text of the corpus as a document."""
-    for _number, sentences in groupby(_Vertical(text, tally).sentences(), key=lambda pair: pair[0]):
-        yield (record.line for _document, record in sentences)
-
-
-def _read_sentences(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
-    return (record for _number, record in _Vertical(text, tally).sentences())
+        elif tag and not line.rstrip().endswith("/>"):
+            document += tag[2] in _DOCUMENTS
+            elements.append((tag[2], _attributes(tag[3])))
+        elif token:
+            tokens.append(html.unescape(token))
+            if token in _ENDS and all(name != "s" for name, _values in elements):
+                yield from sentence()
+    yield from sentence()
 
 
 def _starts_as_vertical(head: str) -> bool:
@@ -290,7 +252,7 @@ def _starts_as_vertical(head: str) -> bool:
     lines = _sample(head)
     others = [line for line in lines if line.strip() and not (_TAG_LINE.fullmatch(line.strip()) or _is_comment(line))]
     has_tags = any(line.startswith("</") for line in lines)
-    num_columns = {len(line.split("\t")) for line in others}
+    num_columns = {line.count("\t") + 1 for line in others}
     if len(others) < 3 or not (has_tags or (min(num_columns) > 1 and "" in lines)):
         return False
     cells = [line.split("\t") for line in others]
@@ -299,28 +261,13 @@ def _starts_as_vertical(head: str) -> bool:
     return len(num_columns) <= 2 and is_short and sum(map(len, tokens)) <= _MEAN_TOKEN * len(tokens)
 
 
-def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    yield (record.line for record in _tagged_lines(text, tally))
-
-
-def _read_tagged_lines(
-    text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver
-) -> Iterator[Record]:
-    return _tagged_lines(text, tally)
-
-
-def _tagged_lines(text: DecodedText, tally: Tally) -> Iterator[Record]:
+def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+    """Yield the words of each line without their tags."""
     for line in text.whole_lines(_LONGEST_LINE):
-        read = " ".join(_words(line.split()))
-        tally.drop(_TAG, max(0, len(line) - len(read)), items=0)
-        yield Record(read)
-
-
-def _words(items: Iterable[str]) -> Iterator[str]:
-    for item in items:
-        match = _WORD_AND_TAG.fullmatch(item)
-        if not _NUMBER.fullmatch(item):
-            yield _SOUND.sub("", match[1]) if match else item
+        matches = [(item, _WORD_AND_TAG.fullmatch(item)) for item in line.split() if not _NUMBER.fullmatch(item)]
+        words = " ".join(_SOUND.sub("", match[1]) if match else item for item, match in matches)
+        tally.drop("tags of words", max(0, len(line) - len(words)), items=0)
+        yield Record(words)
 
 
 def _starts_as_tagged(head: str) -> bool:
@@ -334,26 +281,6 @@ def _sample(head: str) -> list[str]:
     return [line.rstrip("\r") for line in (lines[:-1] if len(lines) > 1 else lines)[:_SAMPLE_LINES]]
 
 
-VERTICAL = CorpusFormat(
-    read=_read_vertical,
-    read_records=_read_sentences,
-    title=N_("vertical text"),
-    has_fields=False,
-    suffixes=(".vrt", ".vert"),
-    starts=_starts_as_vertical,
-    is_in_text_files=True,
-)
-TAGGED = CorpusFormat(
-    read=_read_tagged,
-    read_records=_read_tagged_lines,
-    title=N_("words with tags"),
-    has_fields=False,
-    starts=_starts_as_tagged,
-    is_in_text_files=True,
-)
-
-
-_TIME_CODES = "subtitles: time codes and styles"
 _CUE = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*-->.*")
 _LYRIC = re.compile(r"(?:\[\d{1,3}:\d{2}(?:[.:]\d{1,3})?\])+|\[[a-z]{2,7}:[^\]]*\]")
 _STYLE = re.compile(r"\{\\[^{}]*\}|</?(?:[ibuc]|font|ruby|rt|v|lang)\b[^<>]*>|<\d[\d:.]*>")
@@ -361,30 +288,24 @@ _DIALOGUE = re.compile(r"Dialogue:(?:[^,]*,){9}(.*)")
 _ASS = re.compile(r"\s*\[Script Info\]", re.IGNORECASE)
 
 
-def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document, with a line for each line that is shown."""
-    yield _shown_lines(text, tally)
-
-
-def _shown_lines(text: DecodedText, tally: Tally) -> Iterator[str]:
+def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+    """Yield each line that subtitles (SRT, WebVTT, ASS) or lyrics (LRC) show, without time codes and styles."""
     is_ass = bool(_ASS.match(text.head(2**10)))
-    is_text = is_ass
+    is_text = False
     for line in text.whole_lines(_LONGEST_LINE):
-        shown: list[str] = []
+        lines: list[str] = []
+        is_cue = bool(_CUE.fullmatch(line))
         if is_ass:
             match = _DIALOGUE.match(line)
-            shown = re.split(r"\\[Nn]", match[1]) if match else []
-        elif _CUE.fullmatch(line):
-            is_text = True
-        elif not line.strip():
-            is_text = False
+            lines = re.split(r"\\[Nn]", match[1]) if match else []
         elif _LYRIC.match(line):
-            shown = [_LYRIC.sub("", line)]
-        elif is_text:
-            shown = [line]
-        shown = [kept for each in shown if (kept := _STYLE.sub("", each).strip())]
-        tally.drop(_TIME_CODES, max(0, len(line) - sum(map(len, shown))), items=0)
-        yield from shown
+            lines = [_LYRIC.sub("", line)]
+        elif is_text and not is_cue:
+            lines = [line]
+        is_text = is_cue or (is_text and bool(line.strip()))
+        lines = list(filter(None, (_STYLE.sub("", shown).strip() for shown in lines)))
+        tally.drop("subtitles: time codes and styles", max(0, len(line) - sum(map(len, lines))), items=0)
+        yield from map(Record, lines)
 
 
 def _starts_as_subtitles(head: str) -> bool:
@@ -398,8 +319,27 @@ def _starts_as_subtitles(head: str) -> bool:
     )
 
 
+TEXT = CorpusFormat(
+    read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
+)
+WIKIEXTRACTOR = CorpusFormat(read_records=_read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))
+VERTICAL = CorpusFormat(
+    read_records=_read_vertical,
+    title=N_("vertical text"),
+    has_fields=False,
+    suffixes=(".vrt", ".vert"),
+    starts=_starts_as_vertical,
+    is_in_text_files=True,
+)
+TAGGED = CorpusFormat(
+    read_records=_read_tagged,
+    title=N_("words with tags"),
+    has_fields=False,
+    starts=_starts_as_tagged,
+    is_in_text_files=True,
+)
 SUBTITLES = CorpusFormat(
-    read=_read_subtitles,
+    read_records=_read_subtitles,
     title=N_("subtitles"),
     has_fields=False,
     suffixes=(".srt", ".vtt", ".ass", ".ssa", ".lrc"),
