@@ -17,7 +17,7 @@ from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
 from elmo_zh.corpus.readers.plain import layout_messages
-from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
+from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
@@ -189,7 +189,7 @@ class InputText:
         layouts = {layout: example for layout, example in self.tally.layouts.items() if layout != "words"}
         for message in layout_messages([(self.name, layouts)]):
             reporter.warn(message)
-        if num_empty := num_without_field(self.tally):
+        if num_empty := self.tally.dropped_items[WITHOUT_FIELD]:
             told = {"name": self.name, "count": num_empty, "total": num_lines}
             message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")
             if num_empty * 2 > num_lines:

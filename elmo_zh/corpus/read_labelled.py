@@ -25,7 +25,9 @@ from elmo_zh.corpus.readers.columns import (
     has_header,
     is_number,
     known_columns,
+    no_column,
     part_named,
+    shown_names,
 )
 from elmo_zh.corpus.readers.examples import (
     OUTSIDE,
@@ -35,7 +37,6 @@ from elmo_zh.corpus.readers.examples import (
     iter_accepted,
     left_out_notes,
     marks_span,
-    shown_names,
 )
 from elmo_zh.corpus.readers.formats import find_record_format
 from elmo_zh.corpus.readers.rows import (
@@ -318,12 +319,7 @@ def _choose(rows: Table | Objects, reading: Reading, *, with_label: bool) -> tup
         elif column.isdecimal() and 1 <= int(column) <= len(header):
             places.append(int(column) - 1)
         else:
-            raise CorpusError(
-                _(
-                    "{name} has no column {column!r}. Its first row is: {row}. Give one of these names, or a column"
-                    " number, counting from 1."
-                ).format(name=rows.name, column=column, row=shown_names(header))
-            )
+            raise no_column(rows.name, column, header)
     if len(places) > len(set(places)):
         raise CorpusError(
             _(

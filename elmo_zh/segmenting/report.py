@@ -10,7 +10,7 @@ from elmo_zh.corpus.cleaning import GARBLED
 from elmo_zh.corpus.counts import FoundLines
 from elmo_zh.corpus.encodings import UNDECODABLE
 from elmo_zh.corpus.readers.plain import layout_messages
-from elmo_zh.corpus.readers.row_texts import num_without_field, other_fields_note
+from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, counted
@@ -97,7 +97,7 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig)
     without = [
         (name, number, number + tally.documents)
         for name, tally in zip(names, result.tallies, strict=True)
-        if (number := num_without_field(tally)) > tally.documents
+        if (number := tally.dropped_items[WITHOUT_FIELD]) > tally.documents
     ]
     for name, num_without, number in without[:1]:  # other files are in the record
         yield _(

@@ -46,9 +46,9 @@ def test_every_character_is_accounted_for(number: int, lines: list[str]) -> None
     assert counts.kept_characters + dropped == sum(map(len, lines))
     # What came out of a step went into the next, and out of the last came the tokens and the spaces between them.
     ledger = list(counts.ledger(STEPS))
-    assert ledger[0].characters_in == counts.kept_characters
-    assert all(one.characters_out == other.characters_in for one, other in pairwise(ledger))
-    assert ledger[-1].characters_out == counts.normalised_characters >= num_characters
+    assert ledger[0].characters == counts.kept_characters
+    assert all(one.characters_after == other.characters for one, other in pairwise(ledger))
+    assert ledger[-1].characters_after == counts.normalised_characters >= num_characters
 
 
 @pytest.mark.parametrize("number", range(len(CONFIGS)))
@@ -74,7 +74,7 @@ def test_by_hand() -> None:
     assert prepare.sentences("<b>Ａ好</b>。　雨", counts) == [["A", "好", "。"], ["雨"]]
     assert prepare.sentences("\u200b", counts) == []
     assert prepare.sentences("山水。", counts) == [["山", "水", "。"]]
-    assert {step: (found.lines, found.characters_in, found.characters_out) for step, found in counts.steps.items()} == {
+    assert {step: (found.lines, found.characters, found.characters_after) for step, found in counts.steps.items()} == {
         "remove_markup": (1, 12, 5),
         "fold_fullwidth": (1, 3, 3),
         "collapse_whitespace": (1, 2, 1),

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 from elmo_zh.text.script import count_han
 
 # Names of columns, in order of preference, in lower case.
@@ -62,6 +64,21 @@ def is_number(cell: str) -> bool:
         return "_" not in cell and math.isfinite(float(cell))
     except ValueError:
         return False
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return the first names of columns or fields on one line, each truncated to 20 characters."""
+    return ", ".join(" ".join(name.split())[:20] for name in names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:
+    """Return the error for a column that a table lacks."""
+    return CorpusError(
+        _(
+            "{name} has no column {column}. Its first row is: {row}. Give one of these names, or a column number,"
+            " counting from 1."
+        ).format(name=name, column=repr(column), row=shown_names(header))
+    )
 
 
 def cells_in(rows: Sample, column: int) -> list[str]:

@@ -95,11 +95,6 @@ def left_out_notes(left_out: Counter[str]) -> list[str]:
     return [f"{reason}: {count:,}" for reason, count in left_out.items() if count]
 
 
-def shown_names(names: Sequence[str]) -> str:
-    """Return the first names of columns or fields on one line, each truncated to 20 characters."""
-    return ", ".join(" ".join(name.split())[:20] for name in names[:8])
-
-
 def marks_span(tag: str) -> bool:
     """Return whether a tag has a scheme's prefix and a span type, as in B-PER."""
     match = _TAG.fullmatch(tag)

@@ -11,18 +11,17 @@ from elmo_zh.corpus.cleaning import without_variants
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.columns import known_field, num_han_of, text_column
+from elmo_zh.corpus.readers.columns import known_field, no_column, num_han_of, shown_names, text_column
 from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
 from elmo_zh.corpus.readers.rows import (
     Cells,
-    Objects,
     Row,
     Table,
     as_values,
+    cells_of,
     iter_items,
     iter_rows,
     iter_texts,
-    open_rows,
     other_columns,
     starts_as_json,
     starts_as_json_lines,
@@ -33,19 +32,13 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.text.script import count_han
 
-# Reasons in a tally.
-SHORT_ROWS = N_("rows without the text column")
+# Reason in a tally.
 WITHOUT_FIELD = N_("records without the text field")
 # How many names a message shows at most.
 _NOTED_FIELDS, _LISTED_PATHS = 5, 8
 _SAMPLE_ROWS, _SAMPLE_RECORDS, _SAMPLE_TEXTS = 200, 50, 2000
 # The fields of wikiextractor --json, whose texts have the language variants of the Chinese Wikipedia.
 _WIKI_FIELDS = {"id", "url", "title", "text"}
-
-
-def num_without_field(tally: Tally) -> int:
-    """Return the number of records and rows that lacked the field or column."""
-    return tally.dropped_items[SHORT_ROWS] + tally.dropped_items[WITHOUT_FIELD]
 
 
 def other_fields_note(others: Counter[str]) -> str:
@@ -69,18 +62,11 @@ def listed(paths: Iterable[str]) -> str:
     return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "")
 
 
-def shown_row(row: Sequence[str]) -> str:
-    """Return the first cells of a row on one line."""
-    cells = ", ".join(" ".join(cell.split())[:20] or "-" for cell in row[:8])
-    return f"{cells}, ..." if len(row) > 8 else cells
-
-
 class _Opened(NamedTuple):
-    """The rows of a file, the paths of their text, and what to do with a row or a file without text."""
+    """The rows of a file, the paths of their text, and what to do with a file without text."""
 
     rows: Iterator[Row]
     paths: Sequence[str]
-    reason: str  # under which rows without text are counted
     no_text: CorpusError | None = None
     is_wiki: bool = False  # whether texts have language variants
 
@@ -90,7 +76,7 @@ class _Opened(NamedTuple):
         for row in self.rows:
             texts = texts_at(row.values, self.paths)
             if not texts:
-                tally.drop(self.reason, sum(len(value) for _path, value in _strings(row.values)))
+                tally.drop(WITHOUT_FIELD, sum(len(value) for _path, value in _strings(row.values)))
             has_text = has_text or bool(texts)
             yield [without_variants(text) for text in texts] if self.is_wiki else texts, row
         if not has_text and self.no_text is not None:
@@ -112,11 +98,6 @@ def _strings(values: Any) -> Iterator[tuple[str, str]]:
     return ((path, value) for path, value in values_with_paths(values) if isinstance(value, str))
 
 
-def _joined_line(texts: Sequence[str]) -> str:
-    """Return the texts of a record as one line; each line end becomes a space, so that positions stay valid."""
-    return " ".join(texts).replace("\n", " ").replace("\r", " ")
-
-
 def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
     """Yield the texts of each row as a document."""
     return _documents(_open(kind, text, config, tally, None if config.bad_bytes == "strict" else tally), tally)
@@ -133,37 +114,30 @@ def _read_records(
 ) -> Iterator[Record]:
     opened = _open(kind, text, config, tally, None)
     for texts, row in opened.iter_texts(tally):
-        yield Record(_joined_line(texts), other_columns(values_with_paths(row.values), opened.paths))
+        # Each line end becomes a space, so that positions stay valid.
+        line = " ".join(texts).replace("\n", " ").replace("\r", " ")
+        yield Record(line, other_columns(values_with_paths(row.values), opened.paths))
 
 
 def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
     """Yield the documents in a byte range of JSON lines; `field` names the fields detected in the whole file."""
     rows = iter_rows(text, "jsonl", bad=None if config.bad_bytes == "strict" else tally)
-    return _documents(_Opened(rows, list(parse_fields(field)) or [""], WITHOUT_FIELD), tally)
+    return _documents(_Opened(rows, list(parse_fields(field)) or [""]), tally)
 
 
 def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
-    if kind == "json":
-        return _open_json(text, config, tally)
-    rows = open_rows(text, kind, _SAMPLE_ROWS if kind in ("csv", "tsv") else _SAMPLE_RECORDS, bad=bad)
-    return _open_table(rows, config, tally) if isinstance(rows, Table) else _open_objects(text, rows, config, tally)
-
-
-def _open_table(table: Table, config: TextConfig, tally: Tally) -> _Opened:
-    sample = table.sample
-    if not sample:
-        return _Opened(iter(()), [], SHORT_ROWS)
+    if kind not in ("csv", "tsv"):
+        return _open_objects(kind, text, config, tally, bad)
+    table = Table(text, cells_of(text, kind), _SAMPLE_ROWS)
+    if not (sample := table.sample):
+        return _Opened(iter(()), [])
     columns, has_header = _columns(table.name, config, sample)
     tally.read_field = _described(columns, sample[0], has_header=has_header)
-    if not config.field:
-        others = [place for place in range(table.width) if place not in columns]
-        tally.other_fields.update(
-            _described([place], sample[0], has_header=has_header, is_read=False)
-            for place in others
-            if num_han_of(sample[has_header:], place)
-        )
+    for place in range(table.width) if not config.field else ():
+        if place not in columns and num_han_of(sample[has_header:], place):
+            tally.other_fields[_described([place], sample[0], has_header=has_header, is_read=False)] += 1
     names = table.names(has_header=has_header)
-    return _Opened(table.rows(has_header=has_header), [names[column] for column in columns], SHORT_ROWS)
+    return _Opened(table.rows(has_header=has_header), [names[column] for column in columns])
 
 
 def _described(columns: Sequence[int], first: Cells, *, has_header: bool, is_read: bool = True) -> str:
@@ -180,71 +154,55 @@ def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[li
     if not names:
         column, has_header = text_column(sample)
         if column is None:
-            raise _unclear(name, shown_row(sample[0]))
+            raise _unclear(name, shown_names(header))
         return [column], has_header
     if all(field in header for field in names):
         return [header.index(field) for field in names], True
     if all(field.isdecimal() and 1 <= int(field) <= len(header) for field in names):
         return [int(field) - 1 for field in names], False
-    raise CorpusError(
-        _(
-            "{name} has no column {column}. Its first row is: {row}. Pass one of these names to --field or, if the"
-            " table has no header, a column number, counting from 1."
-        ).format(name=name, column=next(each for each in names if each not in header), row=shown_row(sample[0]))
-    )
+    raise no_column(name, next(field for field in names if field not in header), header)
 
 
-def _open_objects(text: DecodedText, rows: Objects, config: TextConfig, tally: Tally) -> _Opened:
-    first = rows.first
-    if not first:
-        raise UnsuitableError(
-            text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
-        )
-    texts = [pair for row in first for pair in _strings(row.values)]
-    paths, no_text = _choose_fields(text.name, config, texts, tally)
-    is_wiki = all(row.values.keys() >= _WIKI_FIELDS for row in first)
-    return _Opened(rows.rows(has_header=True), paths, WITHOUT_FIELD, no_text, is_wiki)
-
-
-def _open_json(text: DecodedText, config: TextConfig, tally: Tally) -> _Opened:
-    paths, no_text = _choose_fields(text.name, config, list(islice(iter_texts(text), _SAMPLE_TEXTS)), tally)
-    items = enumerate(iter_items(text, paths), start=1)
-    return _Opened((Row(number, as_values(item)) for number, item in items), paths, WITHOUT_FIELD, no_text)
-
-
-def _choose_fields(
-    name: str, config: TextConfig, texts: Sequence[tuple[str, str]], tally: Tally
-) -> tuple[list[str], CorpusError]:
-    """Return the fields that the user named, or the one that clearly holds the text, and the error without text."""
-    paths = list(parse_fields(config.field))
-    no_text: CorpusError
-    if paths:
-        no_text = CorpusError(
-            _("{name}: no record has text in the field {field}. Choose fields that have text, such as {names}.").format(
-                name=name, field=config.field, names=listed(path for path, _text in texts)
-            )
-        )
+def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
+    """Open JSON; the fields are those that the user named, or the one that clearly holds the text."""
+    is_wiki = False
+    if kind == "json":
+        texts = list(islice(iter_texts(text), _SAMPLE_TEXTS))
     else:
-        num_han: dict[str, int] = {}
+        rows = iter_rows(text, kind, bad=bad)
+        first = list(islice(rows, _SAMPLE_RECORDS))
+        if not first:
+            raise UnsuitableError(
+                text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
+            )
+        texts = [pair for row in first for pair in _strings(row.values)]
+        is_wiki = all(row.values.keys() >= _WIKI_FIELDS for row in first)
+    paths = list(parse_fields(config.field))
+    no_text: CorpusError = CorpusError(
+        _("{name}: no record has text in the field {field}. Choose fields that have text, such as {names}.").format(
+            name=text.name, field=config.field, names=listed(path for path, _text in texts)
+        )
+    )
+    if not paths:
+        num_han = Counter[str]()
         for path, part in texts:
-            num_han[path] = num_han.get(path, 0) + count_han([part])
-        no_text = _unclear(name, listed(num_han))
+            num_han[path] += count_han([part])
+        no_text = _unclear(text.name, listed(num_han))
         field = "" if num_han.keys() == {""} else known_field(num_han)
         if field is None:
             raise no_text
         paths = [field]
         tally.other_fields.update(path for path, count in num_han.items() if count and path not in ("", field))
     tally.read_field = listed(paths)
-    return paths, no_text
+    if kind == "json":
+        items = enumerate(iter_items(text, paths), start=1)
+        return _Opened((Row(number, as_values(item)) for number, item in items), paths, no_text)
+    return _Opened(chain(first, rows), paths, no_text, is_wiki)
 
 
 def _unclear(name: str, shown: str) -> UnsuitableError:
-    return UnsuitableError(
-        name,
-        N_("cannot tell which column holds the text"),
-        _("Choose one or more: --field NAME"),
-        shown,
-    )
+    advice = _("Choose one or more: --field NAME")
+    return UnsuitableError(name, N_("cannot tell which column holds the text"), advice, shown)
 
 
 def _format(kind: str, **others: Any) -> CorpusFormat:

@@ -21,8 +21,7 @@ NOT_JSON = N_("lines that are not JSON")
 # Some tables have signs such as _!_ or || between columns; at least this many lines must show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES, _MOST_LINES = 10, 200
-_LIST_OF_OBJECTS, _FIRST_OBJECT = re.compile(r"\s*\[\s*\{"), re.compile(r"\s*(?:\[\s*)?\{")
-_LONGEST_FIRST = 2**22
+_LIST_OF_OBJECTS = re.compile(r"\s*\[\s*\{")
 
 Cells = list[str]
 
@@ -43,7 +42,7 @@ class Table:
     def __init__(self, text: DecodedText, rows: Iterator[Cells], size: int, *, skips_empty: bool = False) -> None:
         """Read the first rows; raise CorpusError if the file turns out not to be CSV, now or when more is read."""
         self.name = text.name
-        numbered = enumerate(_checked(text, rows), start=1)
+        numbered = enumerate(rows, start=1)
         self._rest = ((n, row) for n, row in numbered if (any(map(str.strip, row)) if skips_empty else row))
         self._first = list(islice(self._rest, size))
         self.sample = [row for _number, row in self._first]
@@ -68,33 +67,28 @@ class Table:
 
 
 class Objects:
-    """The records of JSON, whose fields are named by the first one."""
+    """The records of JSON, whose fields are named by the first ones."""
 
     def __init__(self, name: str, rows: Iterator[Row], size: int) -> None:
         """Read the first records."""
         self.name = name
-        self._first = list(islice(rows, size))
+        self.first = list(islice(rows, size))
         self._rest = rows
-
-    @property
-    def first(self) -> Sequence[Row]:
-        """The first records."""
-        return self._first
 
     @property
     def sample(self) -> Sequence[Cells]:
         """The names of the fields, then the cells of the first records."""
         names = self.names(has_header=True)
-        cells = ([text_of(row.values.get(name)) or "" for name in names] for row in self._first)
-        return [names, *cells] if self._first else []
+        cells = ([text_of(row.values.get(name)) or "" for name in names] for row in self.first)
+        return [names, *cells] if self.first else []
 
     def names(self, *, has_header: bool) -> list[str]:  # noqa: ARG002  # fields always have names
         """Return the names of the fields of the first records."""
-        return list(dict.fromkeys(name for row in self._first for name in row.values))
+        return list(dict.fromkeys(name for row in self.first for name in row.values))
 
     def rows(self, *, has_header: bool) -> Iterator[Row]:  # noqa: ARG002
         """Yield all records."""
-        return chain(self._first, self._rest)
+        return chain(self.first, self._rest)
 
 
 def iter_rows(text: DecodedText, kind: str, *, bad: Tally | None = None, size: int = 1) -> Iterator[Row]:
@@ -113,7 +107,7 @@ def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]
     if kind == "json" or _LIST_OF_OBJECTS.match(text.head(2**10)):
         yield from (Row(number, as_values(item)) for number, item in enumerate(iter_items(text), start=1))
         return
-    decode = json.JSONDecoder(object_pairs_hook=joined_pairs).decode
+    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).decode
     number = 0
     for line_number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
@@ -143,11 +137,36 @@ def as_values(record: Any) -> Mapping[str, Any]:
 def cells_of(text: DecodedText, kind: str) -> Iterator[Cells]:
     """Return the rows of CSV, whose first line shows the separator, or of TSV; a blank line becomes an empty row."""
     if kind == "tsv":
-        return (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
-    lines = _RowLines(text)
+        yield from (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
+        return
+    num_characters = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal num_characters
+        # A quoted cell keeps its line ends, so that positions in it are the same as in other programs.
+        for line in text.whole_lines(LONGEST_CELL, keeps_ends=True):
+            num_characters += len(line)
+            if num_characters > LONGEST_CELL:
+                raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
+            yield line
+        # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
+        if num_characters:
+            raise csv.Error("the file ends inside a quoted cell")
+
     csv.field_size_limit(LONGEST_CELL)
     first = text.head(2**16).partition("\n")[0]
-    return lines.rows(csv.reader(lines, delimiter=max(",\t;|", key=lambda sign: (first.count(sign), sign == ","))))
+    sign = max(",\t;|", key=lambda sign: (first.count(sign), sign == ","))
+    try:
+        for row in csv.reader(lines(), delimiter=sign):
+            num_characters = 0
+            yield row
+    except csv.Error as error:
+        raise CorpusError(
+            _(
+                "{name} is not CSV ({error}); perhaps a quote is not closed. Correct the file or, if the columns"
+                " are separated by tabs, add --input-format tsv, which treats quotes as ordinary characters."
+            ).format(name=text.name, error=error)
+        ) from None
 
 
 def cells_between_signs(text: DecodedText) -> Iterator[Cells] | None:
@@ -160,52 +179,15 @@ def cells_between_signs(text: DecodedText) -> Iterator[Cells] | None:
     return (line.split(separator) for line in text.whole_lines(LONGEST_CELL)) if separator else None
 
 
-class _RowLines:
-    """The lines that csv parses into rows, with a limit on the number of characters per row."""
-
-    def __init__(self, text: DecodedText) -> None:
-        # A quoted cell keeps its line ends, so that positions in it are the same as in other programs.
-        self._lines = text.whole_lines(LONGEST_CELL, keeps_ends=True)
-        self._num_characters = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self._num_characters += len(line)
-            if self._num_characters > LONGEST_CELL:
-                raise csv.Error(f"a row is longer than {LONGEST_CELL:,} characters")
-            yield line
-        # The last row is unfinished: everything after its open quote, perhaps all other rows, would be one cell.
-        if self._num_characters:
-            raise csv.Error("the file ends inside a quoted cell")
-
-    def rows(self, rows: Iterator[Cells]) -> Iterator[Cells]:
-        """Yield the rows, resetting the limit for each."""
-        for row in rows:
-            self._num_characters = 0
-            yield row
-
-
-def _checked(text: DecodedText, rows: Iterator[Cells]) -> Iterator[Cells]:
-    try:
-        yield from rows
-    except csv.Error as error:
-        raise CorpusError(
-            _(
-                "{name} is not CSV ({error}); perhaps a quote is not closed. Correct the file or, if the columns"
-                " are separated by tabs, add --input-format tsv, which treats quotes as ordinary characters."
-            ).format(name=text.name, error=error)
-        ) from None
-
-
-def joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object in which a repeated key has a list of all its values, so that none is lost."""
     record = dict(pairs)
     if len(record) == len(pairs):
         return record
-    values: dict[str, list[Any]] = {}
+    joined = _Object()
     for key, value in pairs:
-        values.setdefault(key, []).append(value)
-    return {key: given if len(given) > 1 else given[0] for key, given in values.items()}
+        joined[key] = value
+    return joined
 
 
 def values_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str | int | float]]:
@@ -242,41 +224,10 @@ def plain_text(value: Any) -> str | None:
     return None if isinstance(value, bool | dict | list) or value is None else str(value)
 
 
-def iter_objects(text: DecodedText) -> Iterator[dict[str, Any]]:
-    """Yield the objects in JSON lines or in one list; raise CorpusError for anything else."""
-    for number, values in iter_rows(text, "jsonl"):
-        if "" in values and len(values) == 1:
-            raise CorpusError(
-                _("{name}: record {number} is not an object. Give one JSON object per line.").format(
-                    name=text.name, number=number
-                )
-            )
-        if isinstance(values.get("data"), dict) and isinstance(values.get("annotations"), list):
-            raise CorpusError(
-                _("{name} is a full Label Studio export, which cannot be read. Export as JSON-MIN instead.").format(
-                    name=text.name
-                )
-            )
-        yield dict(values)
-
-
-def first_object(text: DecodedText) -> dict[str, Any]:
-    """Return the first object in JSON lines or in a list of any length, or an empty dict if there is no object."""
-    start = text.head(_LONGEST_FIRST)
-    match = _FIRST_OBJECT.match(start)
-    try:
-        return dict(parse_json(start[match.end() - 1 :], json.JSONDecoder().raw_decode)[0]) if match else {}
-    except ValueError:
-        return {}
-
-
 def starts_as_json_lines(head: str) -> bool:
     """Return whether the first line of a text is a complete JSON object."""
     first = head.lstrip().partition("\n")[0]
-    try:
-        return first.startswith("{") and parse_json(first) is not None
-    except ValueError:
-        return False
+    return first.startswith("{") and _is_json(first)
 
 
 def starts_as_objects(head: str) -> bool:

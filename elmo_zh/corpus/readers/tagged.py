@@ -19,7 +19,7 @@ import numpy as np
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
+from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES, shown_names
 from elmo_zh.corpus.readers.examples import (
     OUTSIDE,
     STATES,
@@ -33,7 +33,6 @@ from elmo_zh.corpus.readers.examples import (
     iter_accepted,
     left_out_notes,
     marks_span,
-    shown_names,
     tags_of,
 )
 from elmo_zh.corpus.readers.rows import plain_text
@@ -333,12 +332,6 @@ class _GivenSpan(NamedTuple):
     surface: str
 
 
-class _Sentence(NamedTuple):
-    where: str
-    text: str
-    spans: Sequence[_GivenSpan]
-
-
 class _Convention(NamedTuple):
     """How positions are read: whether `end` is a span's last character, and whether they count UTF-16 units."""
 
@@ -360,19 +353,35 @@ def _read_spans(
     """Return the texts of records with a BIOES tag for each character, and notes on how they were read."""
     if not records:
         raise CorpusError(_("{name} has no records. Give one JSON object per line.").format(name=text.name))
-    left_out, others = Counter[str](), Counter[str]()
-    sentences = list(_sentences_with_spans(text.name, records, text_column, label_column, left_out, others))
-    convention, notes = _find_convention(text.name, sentences)
-    notes += left_out_notes(left_out)
+    others = Counter[str]()
+    text_names, list_names = [text_column] if text_column else _TEXTS, [label_column] if label_column else _LIST_NAMES
+    # Label Studio leaves the field out where a text has no spans.
+    usual = next((key for _number, record in records for key in list_names if _is_spans(record.get(key))), "")
+    sentences: list[tuple[str, str, list[_GivenSpan]]] = []
+    num_without = 0
+    for number, record in records:
+        where = f"{text.name}: " + _("record {number}").format(number=number)
+        field = next((key for key in text_names if isinstance(record.get(key), str)), None)
+        key = next((key for key in list_names if _is_spans(record.get(key))), "")
+        is_without = not key and bool(usual) and record.get(usual) is None
+        if field is None or not (key or is_without):
+            raise _no_spans(where, record, is_unlabelled=field is not None and number == 1)
+        num_without += is_without
+        others.update(other for other in record if other not in (field, key, usual, *STATES))
+        sentences.append((where, record[field], list(_given_spans(where, record[key], others)) if key else []))
+    convention, notes = _find_convention(
+        text.name, [(line, span) for _where, line, spans in sentences for span in spans]
+    )
+    if num_without:
+        notes.append(_("texts without a field of spans, taken to have none") + f": {num_without:,}")
     if others:
         notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
     examples, num_overlaps = [], 0
-    for sentence in sentences:
-        spans = [_placed(sentence, span, convention) for span in sentence.spans]
+    for where, line, given_spans in sentences:
+        spans = [_placed(where, line, span, convention) for span in given_spans]
         kept = _without_overlaps(spans)
         num_overlaps += len(spans) - len(kept)
-        units = identity_spans(len(sentence.text))
-        examples.append(Example((sentence.text,), tuple(tags_of(kept, len(units))), units))
+        examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
     if num_overlaps:
         message = (
             "{number} span left out for overlapping a longer span",
@@ -382,37 +391,17 @@ def _read_spans(
     return examples, notes
 
 
-def _sentences_with_spans(
-    name: str,
-    records: Sequence[tuple[int, Mapping[str, Any]]],
-    text_column: str,
-    label_column: str,
-    left_out: Counter[str],
-    others: Counter[str],
-) -> Iterator[_Sentence]:
-    text_names, list_names = [text_column] if text_column else _TEXTS, [label_column] if label_column else _LIST_NAMES
-    # Label Studio leaves the field out where a text has no spans.
-    usual = next((key for _number, record in records for key in list_names if _is_spans(record.get(key))), "")
-    for number, record in records:
-        where = f"{name}: " + _("record {number}").format(number=number)
-        field = next((key for key in text_names if isinstance(record.get(key), str)), None)
-        key = next((key for key in list_names if _is_spans(record.get(key))), "")
-        is_without = not key and bool(usual) and record.get(usual) is None
-        if field is None or not (key or is_without):
-            raise (UnlabelledError if field is not None and number == 1 else CorpusError)(
-                _(
-                    "{where}: cannot find the text or the spans in the fields {fields}. Choose a field: {option} NAME,"
-                    " or write records as {example}"
-                ).format(
-                    where=where,
-                    fields=shown_names(list(record)),
-                    option="--text-column" if field is None else "--label-column",
-                    example='{"text": "...", "entities": [[start, end, type], ...]}',
-                )
-            )
-        left_out[_("texts without a field of spans, taken to have none")] += is_without
-        others.update(other for other in record if other not in (field, key, usual, *STATES))
-        yield _Sentence(where, record[field], list(_given_spans(where, record[key], others)) if key else [])
+def _no_spans(where: str, record: Mapping[str, Any], *, is_unlabelled: bool) -> CorpusError:
+    return (UnlabelledError if is_unlabelled else CorpusError)(
+        _(
+            "{where}: cannot find the text or the spans in the fields {fields}. Choose them with --text-column and"
+            " --label-column, or write records as {example}"
+        ).format(
+            where=where,
+            fields=shown_names(list(record)),
+            example='{"text": "...", "entities": [[start, end, type], ...]}',
+        )
+    )
 
 
 def _is_spans(value: Any) -> bool:
@@ -468,13 +457,12 @@ def _whole(value: Any) -> int | None:
     return None
 
 
-def _find_convention(name: str, sentences: Sequence[_Sentence]) -> tuple[_Convention, list[str]]:
+def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tuple[_Convention, list[str]]:
     """Return how positions are read, and notes that say so and what is doubtful about it.
 
     The text of the spans decides. Without it, `end` is taken for the character after a span; that is doubted if spans
     end inside words more often than in the other reading.
     """
-    spans = [(sentence.text, span) for sentence in sentences for span in sentence.spans]
     votes = {
         convention: sum(_covered(text, span, convention) == span.surface for text, span in spans if span.surface)
         for convention in (_Convention(past_end, in_utf16) for in_utf16 in (False, True) for past_end in (0, 1))
@@ -499,12 +487,11 @@ def _find_convention(name: str, sentences: Sequence[_Sentence]) -> tuple[_Conven
         notes.append(_("positions count UTF-16 units"))
     if votes[best]:
         return best, notes
-    num_astral = sum(bool(_ASTRAL.search(sentence.text)) for sentence in sentences if sentence.spans)
-    if num_astral:
+    if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
         notes.append(
             _(
-                "positions are taken to count characters, which is doubtful in {number} texts with characters such as"
-                " emoji: if a browser counted, add the text of each span, and they are read so"
+                "positions are taken to count characters, which is doubtful for {number} spans in texts with characters"
+                " such as emoji: if a browser counted, add the text of each span, and they are read so"
             ).format(number=f"{num_astral:,}")
         )
     sample = spans[:_SAMPLE_SPANS]
@@ -538,18 +525,15 @@ def _num_inside_words(spans: Sequence[tuple[str, _GivenSpan]], convention: _Conv
     return sum(convention.places(text, span)[1] not in ends_of[text] for text, span in spans)
 
 
-def _placed(sentence: _Sentence, span: _GivenSpan, convention: _Convention) -> Span:
-    covered = _covered(sentence.text, span, convention)
-    if not covered or (span.surface and covered != span.surface):
-        problem = _("is empty or reaches outside the text (length in characters: {text})").format(
-            text=len(sentence.text)
-        )
-        if covered:
-            problem = _("covers {found}, not {surface}").format(
-                found=repr(covered[:20]), surface=repr(span.surface[:20])
-            )
-        raise _wrong_span(sentence.where, span[:3], problem)
-    return (*convention.places(sentence.text, span), span.kind)
+def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) -> Span:
+    covered = _covered(text, span, convention)
+    if not covered:
+        problem = _("is empty or reaches outside the text (length in characters: {text})").format(text=len(text))
+        raise _wrong_span(where, span[:3], problem)
+    if span.surface and covered != span.surface:
+        problem = _("covers {found}, not {surface}").format(found=repr(covered[:20]), surface=repr(span.surface[:20]))
+        raise _wrong_span(where, span[:3], problem)
+    return (*convention.places(text, span), span.kind)
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:

@@ -62,7 +62,7 @@ def test_columns_that_cannot_be_told_apart() -> None:
 @pytest.mark.parametrize("field", ["body", "3", "0"])
 def test_a_column_that_is_not_there(field: str) -> None:
     told = message_of(CorpusError, lambda: documents_of(CSV.read, "id,text\n1,苹果\n", field=field))
-    assert told.startswith(f"a.txt has no column {field}. Its first row is: id, text. ")
+    assert told.startswith(f"a.txt has no column {field!r}. Its first row is: id, text. ")
 
 
 def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
