@@ -46,9 +46,9 @@ def test_every_character_is_accounted_for(number: int, lines: list[str]) -> None
     assert counts.kept_characters + dropped == sum(map(len, lines))
     # What came out of a step went into the next, and out of the last came the tokens and the spaces between them.
     ledger = list(counts.ledger(STEPS))
-    assert ledger[0].characters == counts.kept_characters
-    assert all(one.characters_after == other.characters for one, other in pairwise(ledger))
-    assert ledger[-1].characters_after == counts.normalised_characters >= num_characters
+    assert ledger[0].characters_in == counts.kept_characters
+    assert all(one.characters_out == other.characters_in for one, other in pairwise(ledger))
+    assert ledger[-1].characters_out == counts.normalised_characters >= num_characters
 
 
 @pytest.mark.parametrize("number", range(len(CONFIGS)))
