@@ -167,7 +167,7 @@ class _Inside:
     outputs: set[Path] = field(default_factory=set)
 
     def take(self, path: Path) -> None:
-        """Add a file of a folder to those of its kind."""
+        """Add a file of a folder to the files of its kind."""
         # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
         has_text = path.name.endswith(_SUFFIXES_OF_OUTPUTS) and any(
             is_corpus_name(text.name) and text.is_file() for text in _without_suffixes(path)
