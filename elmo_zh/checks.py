@@ -12,9 +12,7 @@ from collections.abc import Iterable, Sequence
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
-from elmo_zh.config.declare import Value, values_of
-from elmo_zh.config.layers import NAMES as LAYER_NAMES
-from elmo_zh.config.layers import Layers
+from elmo_zh.config.declare import LAYER_NAMES, Layers, Value, values_of
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import N_, _
 

@@ -68,48 +68,29 @@ class Registry:
             return getattr(loaded, attribute) if attribute else loaded
         point = self._plug_ins().get(name)
         if point is None:
-            raise ConfigError(
-                _("{name} is not one of the {kind}s: {names}.{advice}").format(
-                    name=f"{name!r}", kind=self.kind, names=", ".join(self.names()), advice=self.advice
-                )
+            message = _(
+                "{name} is not one of the {kind}s: {names}. A plug-in has to be installed first (docs/adding.md)."
             )
-        packages = sorted({each.dist.name for each in self._points() if each.name == name and each.dist is not None})
-        if packages[1:]:
-            raise ConfigError(
-                _(
-                    "The {kind} {name} is provided by more than one package: {packages}. Keep only one of them: pip"
-                    " uninstall {packages2}"
-                ).format(kind=self.kind, name=name, packages=" and ".join(packages), packages2=packages[-1])
-            )
+            raise ConfigError(message.format(name=repr(name), kind=self.kind, names=", ".join(self.names())))
         try:
             return point.load()
         except (Exception, SystemExit) as error:
             package = point.dist.name if point.dist is not None else point.value
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise ConfigError(
-                _(
-                    "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
-                    " pip install --force-reinstall {package2}"
-                ).format(kind=self.kind, name=name, package=package, reason=reason, package2=package)
-            ) from None
-
-    @property
-    def advice(self) -> str:
-        """The hint to append to a message about an unknown name."""
-        if not self.group:
-            return ""
-        return _(" To use a name from another package, install that package first (docs/adding.md).")
+            message = _(
+                "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
+                " pip install --force-reinstall {package}"
+            )
+            values = {"kind": self.kind, "name": name, "package": package, "reason": reason}
+            raise ConfigError(message.format(**values)) from None
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:
-        return {point.name: point for point in self._points()}
-
-    def _points(self) -> list["EntryPoint"]:
         if not self.group:
-            return []
+            return {}
         # This import takes longer than everything else that `--help` needs.
         from importlib.metadata import entry_points
 
-        return [point for point in entry_points(group=self.group) if point.name not in self.built_in]
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.built_in}
 
 
 # Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.SegmenterModule).

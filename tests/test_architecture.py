@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -139,31 +138,3 @@ def test_the_command_line_imports_heavy_things_inside_functions_only() -> None:
     answer = run_python("-c", "import sys, elmo_zh.cli; print(*sys.modules)", cwd=PACKAGE.parent)
     assert not {"torch", "gensim", "jieba", "rjieba", "matplotlib", "h5py"} & set(answer.stdout.split())
     assert "elmo_zh.config" in answer.stdout.split()
-
-
-def test_only_declared_packages_are_imported() -> None:
-    """numpy and the like are declared in pyproject.toml under their own names, smart_open with a dash or without."""
-    text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8").replace("-", "_")
-    for module in MODULES:
-        for other in imports_of(module):
-            top = other.split(".")[0]
-            assert top in sys.stdlib_module_names or top == "elmo_zh" or f'"{top}' in text, f"{module}: {top}"
-
-
-def test_no_function_hides_the_translation_of_its_messages() -> None:
-    """A local variable `_` in a function that also calls `_("...")`; ruff and mypy do not see it."""
-    for module in MODULES:
-        for function in ast.walk(tree_of(module)):
-            if isinstance(function, ast.FunctionDef):
-                in_comprehensions = {
-                    id(name)
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.comprehension)
-                    for name in ast.walk(node.target)
-                }
-                marks = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == "_"]
-                stored = [
-                    node for node in marks if isinstance(node.ctx, ast.Store) and id(node) not in in_comprehensions
-                ]
-                called = [node for node in marks if isinstance(node.ctx, ast.Load)]
-                assert not (stored and called), f"{module}, line {function.lineno}"

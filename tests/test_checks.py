@@ -97,7 +97,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return estimator(model, **settings).fit(["我", "他"], default if y is None else y)
 
     return {
-        **globals(), "ElmoVectorizer": ElmoVectorizer,
+        **globals(), **{name: getattr(elmo_zh, name) for name in elmo_zh.__all__}, "ElmoVectorizer": ElmoVectorizer,
         "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
         "make": make, "scorer": LineScorer.load(model), "word2vec": Word2Vec.load(model),
         "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),

@@ -60,22 +60,3 @@ def test_commands_that_read_with_a_model(light: Path, command: str, result: str)
     answer = python(light, "-m", "elmo_zh", *command.split())
     assert answer.returncode == 0, answer.stderr
     assert result in answer.stdout + answer.stderr
-
-
-@pytest.mark.parametrize(
-    ("command", "package", "extra"),
-    [
-        ("pipeline text.txt --run run --config tiny", "torch", "train"),
-        ("task fit classify text.txt --output task", "torch", "tasks"),
-        ("explore", "scipy", "explore"),
-    ],
-)
-def test_commands_that_need_more_name_the_line_that_adds_it(
-    light: Path, command: str, package: str, extra: str
-) -> None:
-    answer = python(light, "-m", "elmo_zh", *command.split())
-    assert answer.returncode == 1
-    last = answer.stderr.splitlines()[-1]
-    assert last.startswith("Error: ")
-    assert package in last
-    assert f"[{extra}]" in last

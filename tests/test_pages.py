@@ -1,7 +1,6 @@
 """What README and docs say exists: pages, headings, modules, commands, options, settings; translations keep step."""
 
 import importlib.util
-import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -114,20 +113,6 @@ def test_generated_pages_are_up_to_date(language: str, columns: str, monkeypatch
     folder = ROOT / "docs" / "zh" if language == "zh" else ROOT / "docs"
     written = "".join((folder / name).read_text(encoding="utf-8") for name in GENERATED)
     assert answer.stdout == f"{written}\n", f"{folder} has stale pages. Run: make docs\n{answer.stderr}"
-
-
-@each_page
-def test_named_modules_exist(page: Path) -> None:
-    """Paths below elmo_zh/, in which a part in capitals stands for any name, and dotted names of code or plug-ins.
-
-    docs/adding.md names those that its reader adds; a test of its own does so.
-    """
-    text = page.read_text(encoding="utf-8")
-    for path in re.findall(r"\belmo_zh/[\w/.*]*\w", text):
-        assert re.search(r"[A-Z]", path) or page.name == "adding.md" or list(ROOT.glob(path)), path
-    plug_ins = (ROOT / "elmo_zh" / "choices.py").read_text(encoding="utf-8")
-    for dotted in re.findall(r"\belmo_zh(?:\.\w+)+", text):
-        assert f'"{dotted}"' in plug_ins or page.name == "adding.md" or pkgutil.resolve_name(dotted), dotted
 
 
 def commands_in(text: str) -> Iterator[list[str]]:

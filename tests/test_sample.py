@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_zh.config import TextConfig
-from elmo_zh.text.preparation import TextPreparation
-
 ROOT = Path(__file__).parent.parent
 SAMPLE = {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in (ROOT / "data" / "sample").iterdir()}
 
@@ -26,15 +23,3 @@ def test_every_mark_stands_on_its_word(marks: list[dict[str, str]]) -> None:
     for mark in marks:
         paragraph, start, end = place(mark)
         assert paragraph[start:end] == mark["word"], mark
-
-
-def test_marked_words_are_tokens_under_jieba(marks: list[dict[str, str]]) -> None:
-    preparation = TextPreparation.build(TextConfig())
-    for mark in marks:
-        paragraph, start, _ = place(mark)
-        starts, position = set(), 0
-        for token in (token for sentence in preparation.sentences(paragraph) for token in sentence):
-            if token == mark["word"]:
-                starts.add(position)
-            position += len(token)
-        assert len(paragraph[:start].replace(" ", "")) in starts, mark

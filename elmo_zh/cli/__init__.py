@@ -92,7 +92,7 @@ class SectionedHelp(click.Group):
 
 def _print_schema(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
     if is_wanted:
-        from elmo_zh.config.json_schema import settings_schema
+        from elmo_zh.config.load import settings_schema
 
         click.echo(json.dumps(settings_schema(), ensure_ascii=False, indent=2))
         context.exit()

@@ -1,6 +1,6 @@
 """The settings of a run: names, defaults and checks."""
 
-from elmo_zh.config.layers import Layers
+from elmo_zh.config.declare import Layers
 from elmo_zh.config.load import (
     SECTIONS,
     config_names,

@@ -6,14 +6,63 @@ files, Python calls, the JSON Schema and the pages on settings and commands know
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, cast, get_args
 
 from elmo_zh.choices import Registry
-from elmo_zh.config.layers import ALLOWED, Layers
 from elmo_zh.language import N_, _
+
+LAYER_NAMES = ("all", "average", "top", "mix")
+_LAYERS_ALLOWED = "all, average, top, mix, the number of a layer (0, 1, ...), or numbers such as 1,2"
+
+
+class Layers(str):
+    """Layers of a model: all, average, top, mix, a number, or numbers separated by commas, in the order given.
+
+    It is its own text, without spaces, so it can be stored and compared as one.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: object = "all") -> "Layers":
+        """Return the layers that a text, a number or numbers name.
+
+        Raises:
+            ValueError: If they name none, or one twice.
+        """
+        is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+        parts = [str(part).strip() for part in (value if is_list else str(value).split(","))]  # type: ignore[attr-defined]
+        is_named = len(parts) == 1 and parts[0] in LAYER_NAMES
+        if not is_named and not all(part.isascii() and part.isdecimal() for part in parts):
+            raise ValueError(f"expected {_LAYERS_ALLOWED}")
+        text = parts[0] if is_named else ",".join(str(int(part)) for part in parts)
+        if not parts or len(set(text.split(","))) < len(parts):
+            raise ValueError(f"expected each layer once: {_LAYERS_ALLOWED}")
+        return super().__new__(cls, text)
+
+    def stacked(self, num_layers: int) -> tuple[int, ...]:
+        """Return the numbers of the layers that are kept side by side: of all or of several; () if only one results."""
+        if self == "all":
+            return tuple(range(num_layers))
+        return self._numbers() if "," in self else ()
+
+    def numbers(self, num_layers: int) -> tuple[int, ...]:
+        """Return the numbers of the layers; for average and mix, which need all of them, all."""
+        if self == "top":
+            return (num_layers - 1,)
+        return tuple(range(num_layers)) if self in LAYER_NAMES else self._numbers()
+
+    def _numbers(self) -> tuple[int, ...]:
+        return tuple(map(int, self.split(",")))
+
+    def require(self, num_layers: int, *names: str) -> "Layers":
+        """Return these layers if a model has them; raise ValueError otherwise, or for a name that is not in `names`."""
+        if (self in LAYER_NAMES and self not in names) or max(self.numbers(num_layers)) >= num_layers:
+            raise ValueError(f"expected {', '.join(names)} or numbers from 0 to {num_layers - 1}")
+        return self
+
 
 Choices = Registry | tuple[str, ...]
 
@@ -22,7 +71,7 @@ _KINDS: Mapping[Any, str] = {
     int: N_("a whole number"),
     float: N_("a number"),
     str: N_("text"),
-    Layers: ALLOWED,
+    Layers: _LAYERS_ALLOWED,
 }
 # Larger whole numbers do not fit into the integers of arrays and files.
 _MOST = {int: 2**63, float: math.inf}

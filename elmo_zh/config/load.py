@@ -6,10 +6,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from elmo_zh.config.declare import Value, values_of
-from elmo_zh.config.layers import Layers
+from elmo_zh.config.declare import Layers, Value, values_of
 from elmo_zh.config.schema import Config
 from elmo_zh.config.text_section import CORPUS, TextConfig
 from elmo_zh.errors import ConfigError, OptionError
@@ -122,7 +121,7 @@ def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: li
     for name, values in changes.items():
         if name not in SECTIONS:
             text = _("{source}: unknown section {name}. {advice}")
-            problems.append(text.format(source=source, name=name, advice=_nearest_section(name, values)))
+            problems.append(text.format(source=source, name=name, advice=_nearest(name, SECTIONS)))
         elif not isinstance(values, Mapping):
             text = _("{source}: {name} is a section, not a value. Write {name}.key = value.")
             problems.append(text.format(source=source, name=name))
@@ -180,14 +179,6 @@ def name_here(key: str) -> str:
 def sections_with(key: str) -> list[str]:
     """Return the sections that contain a key."""
     return [section for section, declared in SECTIONS.items() if key in declared]
-
-
-def _nearest_section(name: str, values: Any) -> str:
-    """Advise the user on an unknown section: name the only section with that key, otherwise the most similar name."""
-    for key in values if isinstance(values, Mapping) else ():
-        if len(sections := sections_with(key)) == 1:
-            return _("Did you mean {name}?").format(name=f"{sections[0]}.{key}")
-    return _nearest(name, SECTIONS)
 
 
 def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
@@ -248,3 +239,24 @@ def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return recorded settings with the defaults that `preparation_settings` left out; {} (unknown) stays {}."""
     later = {name: value.default for name, value in SECTIONS["text"].items() if value.is_later and name not in CORPUS}
     return {**later, **settings} if settings else {}
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a TOML file of settings, with explanations in the user's language."""
+    import msgspec
+
+    def field_of(name: str, value: Value) -> tuple[str, Any, Any]:
+        kind: Any = str | int | list[int] if value.kind is Layers else value.kind
+        if value.choices is not None:
+            kind = Literal[tuple(value.choices)]
+        limits = {} if value.also is not None else {"ge": value.least, "le": value.most, "gt": value.above}
+        given: dict[str, Any] = {limit: number for limit, number in limits.items() if number is not None}
+        default = str(value.default) if value.kind is Layers else value.default
+        return name, Annotated[kind, msgspec.Meta(description=value.explained(), **given)], default
+
+    sections: list[Any] = []
+    for section, declared in SECTIONS.items():
+        values = [field_of(name, value) for name, value in declared.items()]
+        kind: Any = msgspec.defstruct(section, values, forbid_unknown_fields=True)
+        sections.append((section, kind | msgspec.UnsetType, msgspec.UNSET))
+    return msgspec.json.schema(msgspec.defstruct("Settings", sections, forbid_unknown_fields=True))

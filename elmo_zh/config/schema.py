@@ -14,8 +14,7 @@ from elmo_zh.choices import (
     POOL_METHODS,
     TRAIN_PRECISIONS,
 )
-from elmo_zh.config.declare import Section, declare, is_pattern
-from elmo_zh.config.layers import Layers
+from elmo_zh.config.declare import Layers, Section, declare, is_pattern
 from elmo_zh.config.text_section import TextConfig
 from elmo_zh.language import N_, _
 

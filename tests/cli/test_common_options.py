@@ -7,7 +7,6 @@ import pytest
 from contract.command_line import COMMANDS, GROUPS, SampleRun, elmo_zh, run_python, succeed
 
 from elmo_zh import __version__
-from elmo_zh.cli import options as cli_options
 
 # These overwrite nothing.
 READERS = ("plan", "info", "evaluate", "substitutes", "neighbours", "task score")
@@ -113,18 +112,6 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert answer.stdout == ""
     assert answer.stderr.startswith(("Usage: ", "Error: "))
     assert "Traceback" not in answer.stderr
-
-
-def test_a_bug_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not a known problem reaches Python, which prints it with the note."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(cli_options, "load_config", fail)
-    with pytest.raises(ZeroDivisionError, match="a bug") as caught:
-        elmo_zh("evaluate", "a.txt")
-    assert caught.value.__notes__ == ["This is a bug in elmo-zh. Please report it with the lines above."]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

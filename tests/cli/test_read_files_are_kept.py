@@ -81,4 +81,4 @@ def test_an_output_needs_a_name(words: str, output: str) -> None:
 
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
     output = os.fsdecode(b"\xffs.tsv")
-    assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(": \\udcffs.tsv\n") == 1
+    assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(" \\udcffs.tsv\n") == 1

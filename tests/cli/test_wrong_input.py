@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from contract.command_line import SampleRun, changed_json, contents, elmo_zh, succeed
 
-from elmo_zh.run import files
-
 pytestmark = pytest.mark.usefixtures("no_training_picture")
 
 CHINESE = "今天没有下雨。\n"
@@ -33,16 +31,6 @@ def test_a_path_that_does_not_exist(sample_run: SampleRun, tmp_path: Path) -> No
     assert segment_error("no/*.txt").startswith(f"no/*.txt {expected}")
     for command in ("embed", "evaluate"):
         assert elmo_zh(command, "nowhere", "--model", sample_run.model).only_error().startswith(f"nowhere {expected}")
-
-
-def test_a_folder_without_text(tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    (folder / "deeper").mkdir(parents=True)
-    (folder / "deeper" / "cat.png").write_bytes(b"\x89PNG")
-    (folder / ".hidden.txt").write_text(CHINESE, encoding="utf-8")
-    told = segment_error(folder)
-    assert told.startswith(f"{folder} contains no text files (.txt, ")
-    assert "only 1 other" in told
 
 
 def test_bytes_that_are_not_utf_8(sample_run: SampleRun) -> None:
@@ -106,19 +94,6 @@ def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
         assert told.startswith(f"{folder} is in the run {untrained_run}, so it cannot be in the corpus")
 
 
-def other_vocabulary(run: Path) -> None:
-    """Swap two words of a run's vocabulary, as one made of another text would."""
-    vocab, counts = run / "vocab.data", run / "vocab.counts"
-    tokens = vocab.read_text(encoding="utf-8").splitlines()
-    lines = counts.read_text(encoding="utf-8").splitlines()
-    numbers = [line.split("\t")[1] for line in lines]
-    tokens[3], tokens[4] = tokens[4], tokens[3]
-    vocab.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-    counts.write_text(
-        "".join(f"{token}\t{number}\n" for token, number in zip(tokens, numbers, strict=True)), encoding="utf-8"
-    )
-
-
 @pytest.mark.parametrize(("name", "maker"), [("vocab.counts", "vocab"), ("word2vec.txt", "word2vec")])
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
@@ -138,16 +113,6 @@ def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     told = elmo_zh("train", "--run", untrained_run).only_error()
     assert told.startswith(f"{path} is not the file that encode wrote")
-
-
-def test_ids_of_another_vocabulary(untrained_run: Path) -> None:
-    other_vocabulary(untrained_run)
-    told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{untrained_run / 'ids'} was encoded with a different vocab")
-    assert f"elmo-zh encode --run {untrained_run} --force" in told
-    assert elmo_zh("encode", "--run", untrained_run, "--force").status == 0
-    told = elmo_zh("train", "--run", untrained_run).only_error()  # the vectors are those of that vocabulary too
-    assert told.endswith(f"elmo-zh word2vec --run {untrained_run}")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
@@ -182,23 +147,6 @@ def bundle_error(model: Path, sample: SampleRun) -> str:
     told = elmo_zh("embed", sample.heldout, "--segmented", "--model", model, "--output", "out.hdf5").only_error()
     assert not Path("out.hdf5").exists()
     return told
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["options.json", "weights.hdf5", "golden.hdf5"],
-)
-def test_a_changed_or_missing_file_of_a_bundle_is_refused(model: Path, sample_run: SampleRun, name: str) -> None:
-    path = model / name
-    expected = files.file_digest(path)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    told = bundle_error(model, sample_run)
-    assert told.startswith(str(path))
-    assert f"digest {files.file_digest(path)}, expected {expected}" in told
-    path.unlink()
-    assert bundle_error(model, sample_run).startswith(f"{path} is missing")
 
 
 def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: SampleRun) -> None:

@@ -23,7 +23,7 @@ from elmo_zh.config import (
     render_config,
 )
 from elmo_zh.config import schema as schema_module
-from elmo_zh.config.json_schema import settings_schema
+from elmo_zh.config.load import settings_schema
 from elmo_zh.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -118,7 +118,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
     [
         ("train.batchsize=3", "Did you mean train.batch_size?"),
         ("trian.epochs=3", "Did you mean train?"),
-        ("segment.segmenter=jieba", "Did you mean text.segmenter?"),
+        ("txet.segmenter=jieba", "Did you mean text?"),
         ("vocab.zzz=3", "Known names: vocab.size, vocab.min_count, "),
         ("model.max_characters_per_token=20", "That is model.character_slots here."),
         ("train.n_gpus=3", "torchrun --nproc-per-node"),
