@@ -17,10 +17,8 @@ from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import collocates, concordance, frequencies, keywords, words
 from elmo_zh.cli.console import TerminalStream, explain_failure, one_line, speak, with_advice
 from elmo_zh.cli.convert import convert, info
-from elmo_zh.cli.embed import embed
-from elmo_zh.cli.explore import explore
-from elmo_zh.cli.index import index, neighbours
-from elmo_zh.cli.score import evaluate, score
+from elmo_zh.cli.embed import embed, evaluate, score
+from elmo_zh.cli.index import explore, index, neighbours
 from elmo_zh.cli.stages import encode, export, pipeline, plan, segment, train, vocab, word2vec
 from elmo_zh.cli.task_compare import compare
 from elmo_zh.cli.task_fit import fit
@@ -174,9 +172,7 @@ def main() -> None:
         status = stop.code if isinstance(stop, SystemExit) else EXIT_INTERRUPTED
         # click exits with 1 if its output was closed; one of several training processes speaks for all of them.
         if status != EXIT_KNOWN_PROBLEM and os.environ.get("RANK", "0") == "0":
-            without_force = _("Interrupted. Run the same command without --force to continue.")
-            again = _("Interrupted. Run the same command again to continue.")
-            click.echo(without_force if "--force" in sys.argv else again, err=True)
+            click.echo(_("Interrupted. Run the same command again, without --force, to continue."), err=True)
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error, next(iter(sys.argv[1:]), ""))
