@@ -118,21 +118,3 @@ def test_wrong_arguments(names: dict[str, Any], case: str) -> None:
 
 
 # Other containers than lists are taken.
-
-
-def test_tokens_in_whatever_holds_them(names: dict[str, Any]) -> None:
-    embedder, elmo = names["embedder"], names["elmo"]
-    sentences = [["我们", "吃"], ["今天", "苹果"]]
-    expected = np.stack(embedder.embed_tokens(sentences))
-    as_objects = np.empty(2, object)
-    as_objects[:] = sentences
-    for held in (np.array(sentences), as_objects, tuple(map(tuple, sentences)), [np.array(each) for each in sentences]):
-        np.testing.assert_array_equal(np.stack(embedder.embed_tokens(held)), expected)
-        assert torch.equal(elmo.batch_to_ids(held), elmo.batch_to_ids(sentences))
-        assert torch.equal(batch_to_ids(held), batch_to_ids(sentences))
-    np.testing.assert_array_equal(np.stack(embedder.embed_tokens(iter(each) for each in sentences)), expected)
-    np.testing.assert_array_equal(
-        np.stack([each.vectors for each in embedder.embed_iter(np.array(sentences))]), expected
-    )
-    [raw] = embedder.embed(np.array(["我们 吃"]))
-    np.testing.assert_allclose(raw, expected[0], rtol=0, atol=1e-6)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_bundles import SHAPES, TOKENS, P, write_model
-from messages import message_of, refusal_of
+from messages import message_of
 from numpy.typing import NDArray
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 
 from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -26,7 +25,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from elmo_zh import ElmoEmbedder
 from elmo_zh import sklearn as module
 from elmo_zh.config import TextConfig
-from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.errors import BundleError
 from elmo_zh.sklearn import ElmoVectorizer
 
@@ -106,23 +104,6 @@ def test_raw_strings_and_segmented_ones() -> None:
 # The model is loaded late and once
 
 
-def test_the_model_is_loaded_when_it_is_first_needed_and_again_for_other_settings(
-    loads: list[tuple[object, ...]],
-) -> None:
-    transformer = vectorizer()
-    repr(transformer)
-    transformer.get_params()
-    assert loads == []
-    transformer.fit(LINES)
-    transformer.transform(LINES)
-    transformer.set_params(pool="max", layers=1, segmented=True)
-    transformer.fit_transform(LINES)
-    transformer.get_feature_names_out()
-    assert loads == [("model", "cpu", "float32")]
-    transformer.set_params(precision="int8").transform(LINES)
-    assert loads[1:] == [("model", "cpu", "int8")]
-
-
 def test_a_fitted_one_refuses_another_model_in_its_folder_and_a_clone_takes_it(folder: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
     transformer = ElmoVectorizer(model, device="cpu").fit(LINES)
@@ -195,24 +176,3 @@ def test_a_learned_mix_is_the_sum_of_the_layers(labels: list[Any]) -> None:
     np.testing.assert_allclose(mix.transform(LINES), expected, rtol=0, atol=1e-5)
     again = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
     assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()
-
-
-@pytest.mark.parametrize("size", [0.01, 100.0])
-@pytest.mark.parametrize("layer", [0, 2])
-def test_the_layer_that_tells_the_labels_counts_most(layer: int, size: float) -> None:
-    """However large its numbers are; the labels are the sign of a sum in this layer, or the sum."""
-    drawn = np.random.default_rng(3).normal(size=(211, 3, 7)).astype(np.float32)
-    sums = drawn[:, layer].sum(axis=1)
-    drawn[:, layer] *= size
-    for labels in (sums > 0, sums):
-        scaled = learn_layer_weights(drawn, labels) * np.sqrt(np.square(drawn).mean(axis=(0, 2)))
-        assert scaled.argmax() == layer
-        assert scaled[layer] > 2 * np.delete(scaled, layer).max()
-
-
-def test_a_mix_needs_labels() -> None:
-    mix = ElmoVectorizer("model", layers="mix")
-    for labels in ((["a", None, *"babab"],), ("abababa",), (), ([1],)):
-        refusal_of(ValueError, lambda labels=labels: mix.fit(LINES, *labels))
-    with pytest.raises(NotFittedError, match="call fit"):
-        mix.transform(LINES)

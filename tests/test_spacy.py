@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_bundles import SHAPES, TOKENS, P, write_model
-from messages import message_of, refusal_of
+from messages import message_of
 from numpy.typing import NDArray
 
 pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'spacy>=3.8'")
@@ -111,34 +111,6 @@ def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> Non
         np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-6)
     assert not together[2].tensor.any()
     assert not together[1].vector.any()
-
-
-def test_a_saved_document_keeps_its_vectors(folder: Path) -> None:
-    doc = pipeline(folder / "model")("今天吃苹果")
-    again = Doc(doc.vocab).from_bytes(doc.to_bytes())
-    np.testing.assert_array_equal(again[1].vector, doc[1].vector)
-    np.testing.assert_array_equal(again[1]._.elmo_layers, doc[1]._.elmo_layers)
-    assert spacy.blank("zh")("今天")[0]._.elmo_layers is None
-
-
-def test_tokens_that_were_merged_or_split_have_no_layers_until_the_component_runs_again(folder: Path) -> None:
-    nlp = pipeline(folder / "model")
-    doc = nlp("今天吃苹果")
-    before = doc[0]._.elmo_layers.copy()
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[3:5])
-    np.testing.assert_array_equal(doc[0]._.elmo_layers, before)
-    told = refusal_of(ValueError, lambda: doc[3]._.elmo_layers)
-    assert 'doc = nlp.get_pipe("elmo_zh")(doc)' in told
-    doc = nlp.get_pipe("elmo_zh")(doc)
-    # As many tokens as before, but other ones.
-    with doc.retokenize() as retokenizer:
-        retokenizer.split(doc[3], ["苹", "果"], heads=[(doc[3], 1), doc[2]])
-        retokenizer.merge(doc[0:2])
-    assert (len(doc), doc._.elmo_layers.shape[1]) == (4, 4)
-    for token in (doc[0], doc[2], doc[3]):
-        refusal_of(ValueError, lambda token=token: token._.elmo_layers)
-    np.testing.assert_array_equal(nlp.get_pipe("elmo_zh")(doc)[1]._.elmo_layers, doc._.elmo_layers[:, 1])
 
 
 def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:

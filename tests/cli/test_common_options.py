@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 from contract.command_line import COMMANDS, GROUPS, SampleRun, elmo_zh, run_python, succeed
 
-from elmo_zh import __version__
-
 # These overwrite nothing.
 READERS = ("plan", "info", "evaluate", "substitutes", "neighbours", "task score")
-SECTIONS = ["Prepare", "Train", "Use", "Study", "Inspect"]
 # What is imported only once a command really works.
 SLOW_MODULES = ("torch", "gensim", "h5py", "jieba", "matplotlib", "scipy")
 WITH_GROUPS = (*COMMANDS, *(f"{group} {command}" for group, commands in GROUPS.items() for command in commands))
@@ -76,42 +73,11 @@ def test_help_begins_with_one_sentence_and_has_an_example(command: str) -> None:
     assert ("--force" in answer.stdout) == (command not in READERS)
 
 
-def test_help_of_the_group_lists_the_commands_each_on_one_line() -> None:
-    text = succeed("--help").stdout
-    assert [title for title in re.findall(r"^(\w+):$", text, re.MULTILINE) if title != "Options"] == SECTIONS
-    assert max(map(len, text.splitlines())) <= 80
-    listed = re.findall(r"^  (\w+) +(.*\.)$", text.split(f"\n{SECTIONS[0]}:\n")[1], re.MULTILINE)
-    assert sorted(name for name, _ in listed) == sorted((*COMMANDS, *GROUPS))
-    assert elmo_zh("--version").stdout == f"elmo-zh, version {__version__}\n"
-
-
 def test_help_waits_for_no_library(tmp_path: Path) -> None:
     answer = run_python("-c", SLOW_HELP, cwd=tmp_path)
     assert answer.status == 0
     assert answer.stdout.count("Usage: ") == len(WITH_GROUPS)
     assert answer.stderr == "[]\n"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("trian",),
-        ("segment", "--run", "r"),
-        ("segment", "corpus.txt"),
-        ("vocab", "surplus", "--run", "r"),
-        ("train", "--run", "r", "--batch-size", "3"),
-        ("embed", "-", "text.txt"),
-        ("vocab", "--run", "r", "--engine", "spark"),
-        ("pipeline", "corpus.txt", "--run", "r", "--engine", "local", "--scheduler", "tcp://127.0.0.1:9"),
-        ("train", "--run", "r", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"),
-    ],
-)
-def test_wrong_usage(arguments: tuple[str, ...]) -> None:
-    answer = elmo_zh(*arguments)
-    assert answer.status == 2
-    assert answer.stdout == ""
-    assert answer.stderr.startswith(("Usage: ", "Error: "))
-    assert "Traceback" not in answer.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

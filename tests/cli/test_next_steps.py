@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from contract.command_line import SampleRun, elmo_zh, succeed
-from drawn_bundles import TOKENS, write_model
 
 from elmo_zh.cli.stages import after_stage
 from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
@@ -67,11 +66,3 @@ def test_the_stages_of_a_run_lead_from_one_to_the_next(sample_run: SampleRun) ->
         name, _, rest = command.partition(" ")
         commands.append([name, "--run", str(sample_run.path)] if "--run" in rest else [name])
     assert seen == ["segment", "vocab", "word2vec", "encode", "train", "export"]
-
-
-def test_conversions_lead_to_embed(sample_run: SampleRun) -> None:
-    answer = elmo_zh("convert", sample_run.model, "--output", "copy")
-    assert answer.stdout.splitlines()[-1] == "Next: elmo-zh embed file.txt --model copy"
-    write_model(Path("drawn"), TOKENS)
-    answer = elmo_zh("convert", "drawn", "--output", "again")
-    assert answer.stdout.splitlines()[-1] == "Next: elmo-zh embed file.txt --model again --segmented"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 from contract.command_line import elmo_zh
 
 from elmo_zh.cli import cli
@@ -69,14 +68,6 @@ def test_what_is_read_is_kept(used: Path) -> None:
         assert is_kept or "the suffix does not name a known format." in told, words
         assert output in told.split(":")[0], words
         assert content() == before, words
-
-
-@pytest.mark.parametrize("output", ["", ".", "/"])
-@pytest.mark.parametrize("words", ["convert model", "drift index index"])
-def test_an_output_needs_a_name(words: str, output: str) -> None:
-    answer = elmo_zh(*words.split(), "--output", output)
-    assert answer.status == 2
-    assert "--output cannot be empty, . or /" in answer.stderr or (output and "is a directory" in answer.stderr)
 
 
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:

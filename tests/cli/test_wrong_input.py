@@ -86,14 +86,6 @@ def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
         assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a device, a pipe or a socket")
 
 
-def test_a_folder_of_the_run_is_no_corpus(untrained_run: Path) -> None:
-    """A run that was begun elsewhere, such as one of which only some files were copied, is a run nevertheless."""
-    (untrained_run / "config.toml").unlink()
-    for folder in (untrained_run, untrained_run / "segmented"):
-        told = elmo_zh("segment", folder, "--run", untrained_run).only_error()
-        assert told.startswith(f"{folder} is in the run {untrained_run}, so it cannot be in the corpus")
-
-
 @pytest.mark.parametrize(("name", "maker"), [("vocab.counts", "vocab"), ("word2vec.txt", "word2vec")])
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
@@ -103,16 +95,6 @@ def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: st
     assert told.endswith(f"elmo-zh {maker} --run {run} --force")
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
     assert elmo_zh(*export).status == 0
-
-
-def test_ids_that_are_not_those_of_their_stage(untrained_run: Path) -> None:
-    """Blocks that changed places, after the time stamp was set back."""
-    path = untrained_run / "ids" / "train-00000.ids"
-    status, content = path.stat(), path.read_bytes()
-    path.write_bytes(content[64:128] + content[:64] + content[128:])
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    told = elmo_zh("train", "--run", untrained_run).only_error()
-    assert told.startswith(f"{path} is not the file that encode wrote")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])

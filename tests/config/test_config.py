@@ -19,7 +19,6 @@ from elmo_zh.config import (
     TextConfig,
     TrainConfig,
     load_config,
-    parse_section,
     render_config,
 )
 from elmo_zh.config import schema as schema_module
@@ -49,13 +48,6 @@ def test_every_setting_is_declared_with_a_default_that_is_allowed(name: str) -> 
     for value in SECTIONS[name].values():
         assert value.explained(), value.name
         assert value.convert(value.default) == value.default
-
-
-def test_shipped_configs_are_found_by_name_in_any_folder(tmp_path: Path) -> None:
-    for name in ("tiny", "configs/tiny.toml"):
-        assert load_config(Config(), Path(name), []) == load_config(Config(), CONFIGS / "tiny.toml", [])
-    (tmp_path / "tiny").write_text("[train]\nseed = 7\n", encoding="utf-8")
-    assert load_config(Config(), Path("tiny"), []).train.seed == 7
 
 
 def test_small_toml_equals_the_defaults() -> None:
@@ -162,12 +154,6 @@ def test_settings_that_contradict_each_other() -> None:
         (message,) = messages_of(None, first, second)
         assert first.partition("=")[0] in message
         assert second.partition("=")[0] in message
-
-
-def test_parse_section_names_its_source() -> None:
-    assert parse_section(TextConfig(), {"jieba_hmm": False}, "text", "bundle.json") == TextConfig(jieba_hmm=False)
-    with pytest.raises(ConfigError, match=r"bundle\.json: .*NFX"):
-        parse_section(TextConfig(), {"unicode_form": "NFX"}, "text", "bundle.json")
 
 
 def test_the_json_schema_allows_what_the_settings_allow() -> None:
