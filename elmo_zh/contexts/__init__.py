@@ -160,7 +160,7 @@ class DriftOptions:
         metavar="COLUMN",
     )
     layer: int | None = declare(
-        None, "Layer whose vectors are compared. Default: the highest layer that all indexes contain.", least=0
+        None, "Layer whose vectors are compared. Default: the highest layer that all indexes contain.", least=1
     )
     by: str = declare(
         "excess",

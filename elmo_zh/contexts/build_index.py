@@ -24,22 +24,8 @@ from numpy.typing import NDArray
 from elmo_zh.checks import check_arguments, check_layers, check_strings
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.index_files import (
-    COLUMN,
-    INDEX_FORMAT,
-    INFO,
-    LINE,
-    NORM,
-    OCCURRENCE,
-    POSTING,
-    TOKEN,
-    USER_DICTIONARY,
-    VECTOR,
-    WORD,
-    ColumnBuilder,
-    Kind,
-    index_files,
-)
+from elmo_zh.contexts import index_files as layout
+from elmo_zh.contexts.index_files import ColumnBuilder, Kind
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
 from elmo_zh.corpus.sources import Stamp
@@ -81,16 +67,9 @@ class IndexSettings:
         if self.words is not None:
             digest = sha256("\n".join(sorted(self.words)).encode()).hexdigest()
             words = {"count": len(self.words), "digest": f"sha256:{digest}"}
-        return {
-            "layers": list(self.layers),
-            "segmented": self.segmented,
-            "split_sentences": self.options.split_sentences,
-            "min_count": self.options.min_count,
-            "max_per_word": self.options.max_per_word,
-            "words": words,
-            "seed": self.options.seed,
-            **({"made_by": self.made_by} if self.made_by else {}),
-        }
+        shared = {name: getattr(self.options, name) for name in ("split_sentences", "min_count", "max_per_word")}
+        settings = {"layers": list(self.layers), "segmented": self.segmented, **shared, "words": words}
+        return {**settings, "seed": self.options.seed, **({"made_by": self.made_by} if self.made_by else {})}
 
     def wants(self, word: str, count: int) -> bool:
         """Return whether a word with this many occurrences goes into the index."""
@@ -294,7 +273,7 @@ class IndexJob:
             for text, (_, digest) in zip(self.texts, self._read_from, strict=True)
         ]
         settings = self.settings.described()
-        return {"format": INDEX_FORMAT, **self._tokeniser.described(), "settings": settings, "texts": texts}
+        return {"format": layout.INDEX_FORMAT, **self._tokeniser.described(), "settings": settings, "texts": texts}
 
     def make(self, path: Path, work: Work) -> IndexReport:
         """Write the tokens of the texts, choose the occurrences, compute their vectors, and write all of it."""
@@ -310,17 +289,19 @@ class IndexJob:
         for file in chosen.file(_FILES).iterdir():
             if file.name != _KEPT_LINES:
                 link_or_copy(file, path / file.name)
-        kinds = index_files(info["counts"], self.settings.layers, self.embedder.dimension)
+        kinds = layout.index_files(info["counts"], self.settings.layers, self.embedder.dimension)
         write_vectors(path, kinds, parts)
-        files = [path / name for name in (*kinds, USER_DICTIONARY) if name in kinds or (path / name).exists()]
+        files = [path / name for name in (*kinds, layout.USER_DICTIONARY) if name in kinds or (path / name).exists()]
         sizes = {file.name: file.stat().st_size for file in files}
-        write_json(path / INFO, {**info, "bytes": sizes, "digests": {file.name: file_digest(file) for file in files}})
+        write_json(
+            path / layout.INFO, {**info, "bytes": sizes, "digests": {file.name: file_digest(file) for file in files}}
+        )
         texts = {text["name"]: text["digest"] for text in info["texts"]}
-        write_mark(path, "index", INDEX_FORMAT, {"model": info["model"]["model_digest"], "texts": texts})
+        write_mark(path, "index", layout.INDEX_FORMAT, {"model": info["model"]["model_digest"], "texts": texts})
         return IndexReport(
             path=self.output,
             counts=info["counts"],
-            num_bytes=sum(sizes.values()) + (path / INFO).stat().st_size,
+            num_bytes=sum(sizes.values()) + (path / layout.INFO).stat().st_size,
             missing_words=tuple(info["missing_words"]),
         )
 
@@ -360,10 +341,10 @@ class IndexJob:
             if not counts.backed_off_tokens:
                 written.pop("backed_off_tokens", None)
             if dictionary := self.embedder.user_dictionary:
-                copyfile(dictionary, folder / USER_DICTIONARY)
+                copyfile(dictionary, folder / layout.USER_DICTIONARY)
         missing = sorted(word for word in self.settings.words or () if word.encode() not in words.numbers)
         return {
-            "format": INDEX_FORMAT,
+            "format": layout.INDEX_FORMAT,
             "model": {"path": str(self.embedder.bundle.path), **self.embedder.identity()},
             "dimension": self.embedder.dimension,
             "settings": self.settings.described(),
@@ -381,21 +362,19 @@ class IndexJob:
         """Raise CorpusError if there is no occurrence to index."""
         if counts["occurrences"]:
             return
-        names = ", ".join(text.name for text in self.texts[:3])
-        reason = _("Lower --min-count, or give more text.")
-        if self.settings.words is not None:
-            reason = _("Write the words of --words as the segmenter splits them.")
         raise CorpusError(
-            _("{names}: no word to index among {numbers}. {reason}").format(
-                names=names,
+            _(
+                "{names}: no word to index among {numbers}. Lower --min-count, give more text, or write the words of"
+                " --words as the segmenter splits them."
+            ).format(
+                names=", ".join(text.name for text in self.texts[:3]),
                 numbers=counted(len(words.numbers), "{number} distinct token", "{number} distinct tokens"),
-                reason=reason,
             )
         )
 
     def _make_room(self, counts: dict[str, int], work: Work) -> None:
         """Report the disk space needed, and raise OutputError if there is too little."""
-        vector_bytes = self.embedder.dimension * VECTOR.itemsize * len(self.settings.layers)
+        vector_bytes = self.embedder.dimension * layout.VECTOR.itemsize * len(self.settings.layers)
         # The vectors are written in parts and then joined.
         needed = counts["occurrences"] * (2 * vector_bytes + _OTHER_BYTES) - folder_bytes(work.path / "index")
         advice = "--layers top, --max-per-word 100, --min-count 10"
@@ -406,21 +385,40 @@ def write_index_text(
     folder: Path, tokens: Sequence[TextTokens], settings: IndexSettings, words: WordNumbers, reporter: Reporter
 ) -> dict[str, int]:
     """Choose the occurrences and write all files except the vectors, and the lines with occurrences; return counts."""
-    sampler, builder = Sampler(settings, words.words, words.counts), ColumnBuilder()
-    with _TextWriter(folder) as writer, reporter.progress("choose", unit="tokens") as progress:
+    sampler, builder, num_bytes = Sampler(settings, words.words, words.counts), ColumnBuilder(), 0
+    with ExitStack() as stack, reporter.progress("choose", unit="tokens") as progress:
+        line_text = stack.enter_context((folder / "lines.utf8").open("wb"))
+        writers = [
+            ArrayWriter(stack.enter_context((folder / name).open("wb")), dtype)
+            for name, dtype in (
+                ("lines.npy", layout.LINE),
+                ("tokens.npy", layout.TOKEN),
+                ("occurrences.npy", layout.OCCURRENCE),
+            )
+        ]
         for source, text in enumerate(tokens):
             for block in text.blocks():
                 numbers = words.look_up(block.tokens)
-                writer.add(source, block, numbers.astype(np.int32), sampler.choose(numbers))
+                arrays = _arrays_of(block, numbers, sampler.choose(numbers))
+                lines, _tokens, occurrences = arrays
+                occurrences["line"] += writers[0].num_rows
+                lines["source"] = source
+                lines["end"] += num_bytes
+                lines["tokens_end"] += writers[1].num_rows
+                for writer, array in zip(writers, arrays, strict=True):
+                    writer.append(array)
+                num_bytes += line_text.write(b"".join(block.texts))
                 for described in block.columns or [b"{}"] * block.num_lines:
                     builder.add(json.loads(described))
                 progress.update(len(block.tokens))
+        for writer in writers:
+            writer.finish()
     occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
     num_words = _write_words(folder, words, np.array(occurrences["word"]))
     rows = np.unique(occurrences["line"]).astype(np.int64)
     save_npy(folder / _KEPT_LINES, rows)
     columns = builder.columns()
-    codes = np.zeros((writer.num_lines, len(columns)), COLUMN)
+    codes = np.zeros((writers[0].num_rows, len(columns)), layout.COLUMN)
     for number, column in enumerate(columns.values()):
         codes[:, number] = column.codes
     save_npy(folder / "columns.npy", codes)
@@ -431,63 +429,37 @@ def write_index_text(
 def _write_words(folder: Path, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
     """Write the words and the postings of each word's occurrences; return the number of words that have any."""
     postings = np.bincount(occurring, minlength=len(words.spellings))
-    table = np.zeros(len(words.spellings), WORD)
+    table = np.zeros(len(words.spellings), layout.WORD)
     table["end"] = np.cumsum([len(word) for word in words.spellings], dtype=np.int64)
     table["count"] = words.counts
     table["postings_end"] = np.cumsum(postings)
     save_npy(folder / "words.npy", table)
     (folder / "words.utf8").write_bytes(b"".join(words.spellings))
-    save_npy(folder / "postings.npy", np.argsort(occurring, kind="stable").astype(POSTING))
+    save_npy(folder / "postings.npy", np.argsort(occurring, kind="stable").astype(layout.POSTING))
     return int(np.count_nonzero(postings))
 
 
-class _TextWriter:
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._stack, self._num_bytes = folder, ExitStack(), 0
-
-    def __enter__(self) -> "_TextWriter":
-        self._text = self._stack.enter_context((self._folder / "lines.utf8").open("wb"))
-        self._lines, self._tokens, self._occurrences = (
-            ArrayWriter(self._stack.enter_context((self._folder / name).open("wb")), dtype)
-            for name, dtype in (("lines.npy", LINE), ("tokens.npy", TOKEN), ("occurrences.npy", OCCURRENCE))
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for array in (self._lines, self._tokens, self._occurrences):
-            array.finish()
-        self._stack.close()
-
-    @property
-    def num_lines(self) -> int:
-        return self._lines.num_rows
-
-    def add(self, source: int, block: TextBlock, words: NDArray[np.int32], chosen: NDArray[np.bool_]) -> None:
-        """Write the lines of a block, their tokens, and the chosen occurrences."""
-        tokens = np.zeros(len(words), TOKEN)
-        tokens["word"] = words
-        spans = _spans(block)
-        tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
-        places = np.flatnonzero(chosen)
-        line_of_token = np.searchsorted(block.line_offsets, places, side="right") - 1
-        occurrences = np.zeros(len(places), OCCURRENCE)
-        occurrences["line"] = self._lines.num_rows + line_of_token
-        occurrences["token"] = places - block.line_offsets[line_of_token]
-        for name in TOKEN.names or ():
-            occurrences[name] = tokens[name][places]
-        lines = np.zeros(block.num_lines, LINE)
-        lines["end"] = self._num_bytes + np.cumsum([len(text) for text in block.texts], dtype=np.int64)
-        lines["source"] = source
-        lines["number"] = (
-            np.arange(block.num_lines) + block.first_line if block.source_lines is None else block.source_lines
-        )
-        lines["start"] = 0 if block.starts is None else block.starts
-        lines["tokens_end"] = self._tokens.num_rows + block.line_offsets[1:]
-        self._text.write(b"".join(block.texts))
-        self._num_bytes += sum(map(len, block.texts))
-        self._lines.append(lines)
-        self._tokens.append(tokens)
-        self._occurrences.append(occurrences)
+def _arrays_of(
+    block: TextBlock, numbers: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
+    """Return the lines of a block, their tokens, and the chosen occurrences, counted from the start of the block."""
+    tokens = np.zeros(len(numbers), layout.TOKEN)
+    tokens["word"], spans = numbers, _spans(block)
+    tokens["start"], tokens["end"] = spans[:, 0], spans[:, 1]
+    places = np.flatnonzero(chosen)
+    occurrences = np.zeros(len(places), layout.OCCURRENCE)
+    occurrences["line"] = np.searchsorted(block.line_offsets, places, side="right") - 1
+    occurrences["token"] = places - block.line_offsets[occurrences["line"]]
+    for name in layout.TOKEN.names or ():
+        occurrences[name] = tokens[name][places]
+    lines = np.zeros(block.num_lines, layout.LINE)
+    lines["end"] = np.cumsum([len(text) for text in block.texts], dtype=np.int64)
+    lines["number"] = (
+        np.arange(block.num_lines) + block.first_line if block.source_lines is None else block.source_lines
+    )
+    lines["start"] = 0 if block.starts is None else block.starts
+    lines["tokens_end"] = block.line_offsets[1:]
+    return lines, tokens, occurrences
 
 
 def _spans(block: TextBlock) -> NDArray[np.int32]:
@@ -537,7 +509,7 @@ def write_vectors(path: Path, kinds: Mapping[str, Kind | None], parts: Iterable[
             vectors = load_npy(part.file("npy"))
             for vector_file, norm_file, layer_vectors in zip(vector_files, norm_files, vectors, strict=True):
                 vector_file.append(layer_vectors)
-                norm_file.append(np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(NORM))
+                norm_file.append(np.sqrt(np.square(layer_vectors, dtype=np.float64).sum(axis=1)).astype(layout.NORM))
 
 
 def _iter_tasks(folder: Path, rows: NDArray[np.int64], part_lines: int) -> Iterator[_Task]:
@@ -568,7 +540,7 @@ class _OccurrenceVectors:
 
     def __call__(self, task: _Task, files: Files) -> int:
         """Write the vectors of the selected tokens, float16, shape (layers, n, 2P); return the number of lines."""
-        found = np.empty((len(self.layers), len(task.places), self.embedder.dimension), VECTOR)
+        found = np.empty((len(self.layers), len(task.places), self.embedder.dimension), layout.VECTOR)
         vectors = self.embedder.compute_vectors(task.lines)
         for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
             for layer_vectors, layer in zip(found, self.layers, strict=True):
@@ -597,8 +569,6 @@ def build_index(
     wanted = None
     if words is not None:
         wanted = form_words(check_strings(words, "build", "words"), word_former(embedder, segmented=segmented))
-        if not wanted:
-            raise ValueError("build: words has no word in it; leave it out to index all words")
     numbers = indexed_layers(layers, embedder.num_layers, "build")
     settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
     reporter = reporter or WarningReporter()

@@ -257,7 +257,8 @@ def measure_drift(
         TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
         ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
-    check_arguments("measure_drift", DriftOptions, by=by, min_count=min_count, permutations=permutations, seed=seed)
+    check_arguments("measure_drift", DriftOptions, layer=layer, by=by, min_count=min_count)
+    check_arguments("measure_drift", DriftOptions, permutations=permutations, seed=seed)
     if not indexes or (periods is not None and len(indexes) > 1):
         raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
     if words is not None:
@@ -308,13 +309,6 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
     best = shared[-1] if layer is None else layer
     for index in indexes:
         index.vectors(best)
-    if best == 0:
-        raise ElmoZhError(
-            _(
-                "Layer 0 gives a word the same vector in every sentence, so it shows no change. Choose a"
-                " higher layer with --layer."
-            )
-        )
     return best
 
 

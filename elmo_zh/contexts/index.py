@@ -6,7 +6,6 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 from operator import index
@@ -22,15 +21,8 @@ from elmo_zh.bundle.find_bundle import find_same_bundle
 from elmo_zh.bundle.read import load_text_settings
 from elmo_zh.checks import check_vectors, refusal
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts.index_files import (
-    COLUMN,
-    INDEX_FORMAT,
-    INFO,
-    USER_DICTIONARY,
-    Column,
-    index_files,
-    with_source,
-)
+from elmo_zh.contexts import index_files as layout
+from elmo_zh.contexts.index_files import Column
 from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
 from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.input_texts import Members, member_name
@@ -45,8 +37,6 @@ from elmo_zh.text.normalise import build_normaliser
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Number of similar words in a message, and the similarity that their spellings must have.
-_MOST_SIMILAR, _LEAST_SIMILAR = 3, 0.4
 _SHOWN_DIGITS = 12
 
 
@@ -113,7 +103,7 @@ class ContextIndex:
         self.is_segmented: bool = info["settings"]["segmented"] is True
         # Indexes of early versions have no digests.
         self._unchecked = dict(info.get("digests", {}))
-        self._kinds = index_files(info["counts"], self.layers, self.dimension)
+        self._kinds = layout.index_files(info["counts"], self.layers, self.dimension)
         self._opened: dict[str, NDArray[Any]] = {}
         self._require_files()
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
@@ -140,7 +130,7 @@ class ContextIndex:
         try:
             return cls(folder, info)
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise _damaged(folder / INFO) from None
+            raise _damaged(folder / layout.INFO) from None
 
     @classmethod
     def build(
@@ -149,16 +139,12 @@ class ContextIndex:
         texts: str | PathLike[str] | Iterable[str | PathLike[str]],
         path: str | PathLike[str],
         *,
-        split_sentences: bool = False,
-        segmented: bool = False,
-        from_name: str | None = None,
         layers: str | int | Sequence[int] = "all",
-        min_count: int = 2,
-        max_per_word: int = 1000,
         words: Iterable[str] | None = None,
-        seed: int = 1,
+        segmented: bool = False,
         force: bool = False,
         reporter: Reporter | None = None,
+        **options: Any,
     ) -> "ContextIndex":
         """Index the words in texts, producing the same bytes as `elmo-zh index`, and open the index.
 
@@ -171,16 +157,12 @@ class ContextIndex:
             embedder: The model; it must not be stateful.
             texts: A file, a folder or a glob, or several of them, in any form that `segment` reads.
             path: The folder to write; it appears when the index is complete.
-            split_sentences: Split lines into sentences as in training; each counts as a line.
-            segmented: The texts have one sentence per line, its tokens separated by single spaces.
-            from_name: Pattern that takes columns from file names, such as {year}_{author}.txt.
             layers: Layers whose vectors are kept: all, top, or one or more numbers; 0 is the token layer.
-            min_count: Index only words that occur at least this often; has no effect with `words`.
-            max_per_word: Keep at most this many occurrences of a word, chosen at random; 0 keeps all.
             words: Index only these words, however rare. Default: all but punctuation.
-            seed: Seed of the samples.
+            segmented: The texts have one sentence per line, its tokens separated by single spaces.
             force: Replace an existing index, and do not resume an unfinished one.
             reporter: Receives messages and progress. Default: show only warnings, as Python warnings.
+            options: Those of the command: split_sentences, from_name, min_count, max_per_word, seed.
 
         Raises:
             TypeError, ValueError: If an argument is not as described above.
@@ -194,14 +176,10 @@ class ContextIndex:
         from elmo_zh.contexts import IndexOptions
         from elmo_zh.contexts.build_index import build_index  # reading an index needs no model
 
-        options = IndexOptions(
-            split_sentences=split_sentences,
-            from_name=from_name,
-            min_count=min_count,
-            max_per_word=max_per_word,
-            seed=seed,
-        )
-        build_index(embedder, texts, path, options, layers, words, segmented=segmented, force=force, reporter=reporter)
+        build_index(
+            embedder, texts, path, IndexOptions(**options), layers, words,
+            segmented=segmented, force=force, reporter=reporter,
+        )  # fmt: skip
         return cls.load(path)
 
     def __repr__(self) -> str:
@@ -249,7 +227,7 @@ class ContextIndex:
     @cached_property
     def user_dictionary(self) -> Path | None:
         """File of additional words that the segmenter kept whole; None without one."""
-        path, digest = self.path / USER_DICTIONARY, self.model.get("user_dictionary")
+        path, digest = self.path / layout.USER_DICTIONARY, self.model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
             raise _damaged(path)
         return None if digest is None else path
@@ -341,18 +319,20 @@ class ContextIndex:
         """The columns of the lines by name; the first one, `source`, is the file that each line comes from."""
         codes, values = self._array("columns.npy"), read_json(self._check("columns.json"))
         columns = {name: Column(own, codes[:, number]) for number, (name, own) in enumerate(values.items())}
-        return with_source(self._source_column(), columns)
+        return layout.with_source(self._source_column(), columns)
 
     def _source_column(self) -> Column:
         lines = self._array("lines.npy")
         texts, numbers = lines["source"], lines["number"]
         all_members = [members for _name, members in self._texts]
         first = np.cumsum([0, *(max(1, len(members.names)) for members in all_members)])[:-1]
-        codes = first[texts].astype(COLUMN)
+        codes = first[texts].astype(layout.COLUMN)
         for text, members in enumerate(all_members):
             is_here = texts == text
             if members.names:
-                codes[is_here] += np.searchsorted(members.first_lines, numbers[is_here], "right").astype(COLUMN) - 1
+                codes[is_here] += (
+                    np.searchsorted(members.first_lines, numbers[is_here], "right").astype(layout.COLUMN) - 1
+                )
         return Column(self.sources, codes)
 
     def line_numbers(self) -> NDArray[np.int64]:
@@ -455,11 +435,16 @@ class ContextIndex:
 
     def _require(self, word: str) -> int:
         number = self._number(word)
-        if number is None:
-            raise ElmoZhError(
-                _describe_missing_word(word, self.words, self.path, is_token=word in self.distinct_tokens)
+        if number is not None:
+            return number
+        if word in self.distinct_tokens:
+            message = _(
+                "{word} occurs in the texts of {index}, but the index has no vectors for this word."
+                " Rebuild the index with a lower --min-count, or with the word in --words."
             )
-        return number
+        else:
+            message = _("{word} is not in the index {index}. Give a word of its texts, as the segmenter splits them.")
+        raise ElmoZhError(message.format(word=shown(word), index=self.path))
 
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
@@ -481,7 +466,7 @@ def _check_entry(number: Any, count: int, call: str) -> int:
 
 def _load_info(folder: Path) -> dict[str, Any]:
     """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
-    path = folder / INFO
+    path = folder / layout.INFO
     if not path.is_file():
         raise OutputError(
             _("{folder} is not an index. Create an index with: {program} index TEXT --output INDEX").format(
@@ -494,32 +479,15 @@ def _load_info(folder: Path) -> dict[str, Any]:
         number = info["format"]
     except (ValueError, KeyError, TypeError):
         raise _damaged(path) from None
-    if number != INDEX_FORMAT:
+    if number != layout.INDEX_FORMAT:
         raise OutputError(
             _(
                 "{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}."
                 " Rebuild the index with this version."
-            ).format(path=path, number=number, INDEX_FORMAT=INDEX_FORMAT)
+            ).format(path=path, number=number, INDEX_FORMAT=layout.INDEX_FORMAT)
         )
     return dict(info)
 
 
 def _damaged(path: Path) -> OutputError:
     return OutputError(_("{path} is damaged. Rebuild the index.").format(path=path))
-
-
-def _describe_missing_word(word: str, words: Sequence[str], index: Path, *, is_token: bool) -> str:
-    """Return the message that a word has no vectors in an index, with similar words that do."""
-    if is_token:
-        return _(
-            "{word} occurs in the texts of {index}, but the index has no vectors for this word."
-            " Rebuild the index with a lower --min-count, or with the word in --words."
-        ).format(word=word, index=index)
-    with_its_characters = [other for other in words if not set(word).isdisjoint(other)]
-    similar = get_close_matches(word, with_its_characters, _MOST_SIMILAR, _LEAST_SIMILAR)
-    # The words of a stranger's index may hold line feeds.
-    advice = _("Did you mean {found}?").format(found=", ".join(map(shown, similar))) if similar else ""
-    message = _("{value} is not in the index {index}. {advice}").format(
-        value=shown(word) or "An empty word", index=index, advice=advice
-    )
-    return message.rstrip()

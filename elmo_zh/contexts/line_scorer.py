@@ -21,49 +21,28 @@ _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
 
 class TokenScore(NamedTuple):
-    """The surprisal of one token in a line, under both LMs.
-
-    Attributes:
-        token: The token.
-        start: Its first character in the line as given.
-        end: One past its last character.
-        forward_nats: Its surprisal under the forward LM, which has read the text before it, in nats.
-        backward_nats: Its surprisal under the backward LM, which has read the text after it, in nats.
-        is_unknown: Whether it is outside the vocabulary; the surprisal then belongs to <UNK>.
-    """
+    """The surprisal of one token in a line, under both LMs."""
 
     token: str
-    start: int
-    end: int
-    forward_nats: float
-    backward_nats: float
-    is_unknown: bool
+    start: int  # its first character in the line as given
+    end: int  # one past its last character
+    forward_nats: float  # its surprisal under the forward LM, which has read the text before it, in nats
+    backward_nats: float  # its surprisal under the backward LM, which has read the text after it, in nats
+    is_unknown: bool  # whether it is outside the vocabulary; the surprisal then belongs to <UNK>
 
 
 class LineScore(NamedTuple):
-    """The exact cost of a line under a model, its negative log-probability, with the counts to interpret it.
+    """The exact cost of a line under a model, its negative log-probability, with the counts to interpret it."""
 
-    Attributes:
-        num_sentences: Number of its sentences with a token; 0 for an empty line.
-        num_tokens: Number of tokens.
-        unknown: The tokens outside the vocabulary.
-        num_cut: Number of tokens truncated because they are longer than the model reads.
-        num_characters: Number of characters in the tokens, plus one for each sentence end.
-        forward_nats: Cost of every token and each sentence's </S> under the forward LM, in nats.
-        backward_nats: Cost of every token and each sentence's <S> under the backward LM, in nats.
-        spelling_nats: Cost of spelling the unknown words, in nats.
-        tokens: The cost of each token, if requested.
-    """
-
-    num_sentences: int
+    num_sentences: int  # number of its sentences with a token; 0 for an empty line
     num_tokens: int
-    unknown: tuple[str, ...]
-    num_cut: int
-    num_characters: int
-    forward_nats: float
-    backward_nats: float
-    spelling_nats: float
-    tokens: tuple[TokenScore, ...] | None = None
+    unknown: tuple[str, ...]  # the tokens outside the vocabulary
+    num_cut: int  # number of tokens truncated because they are longer than the model reads
+    num_characters: int  # number of characters in the tokens, plus one for each sentence end
+    forward_nats: float  # cost of every token and each sentence's </S> under the forward LM, in nats
+    backward_nats: float  # cost of every token and each sentence's <S> under the backward LM, in nats
+    spelling_nats: float  # cost of spelling the unknown words, in nats
+    tokens: tuple[TokenScore, ...] | None = None  # the cost of each token, if requested
 
     @property
     def num_unknown(self) -> int:

@@ -16,8 +16,8 @@ from elmo_zh.text.preparation import TokenisedLine
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Characters of a sentence in a message, and columns of a terminal on either side of a word.
-_SHOWN_CHARACTERS, _COLUMNS = 40, 30
+# Characters and tokens of a sentence in a message, and columns of a terminal on either side of a word.
+_SHOWN_CHARACTERS, _SHOWN_TOKENS, _COLUMNS = 40, 40, 30
 # Repeated lines are skipped, so more occurrences are read than requested, up to this many times the number.
 _MOST_PER_SHOWN = 64
 
@@ -45,14 +45,14 @@ class TokenInSentence:
         """Return a message on how the sentence was cut to contain the word; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
-        if len(self.segmented_as) > _SHOWN_CHARACTERS:
-            return _("This long sentence was cut before and after {word}, which was not one of its tokens.").format(
-                word=self.word
-            )
         return _(
             "The segmentation {segmented_as} does not have {word} as a token, so the sentence was"
             " segmented again as {tokens}."
-        ).format(segmented_as=" ".join(self.segmented_as), word=self.word, tokens=" ".join(self.tokens))
+        ).format(segmented_as=_first(self.segmented_as), word=self.word, tokens=_first(self.tokens))
+
+
+def _first(tokens: Sequence[str]) -> str:
+    return " ".join(tokens[:_SHOWN_TOKENS]) + " …" * (len(tokens) > _SHOWN_TOKENS)
 
 
 def find_occurrences(
@@ -108,7 +108,6 @@ def require_occurrences(
     """Return the result of `find_occurrences`; raise CorpusError if the sentence does not contain the word."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
-        _require_text(text)
         described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
         raise CorpusError(
             _("{word} is not a word of the sentence: {described} Choose a word from the sentence.").format(
@@ -134,7 +133,6 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
     """Return the token at a position in a sentence, counted from 0."""
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
-        _require_text(text)
         raise CorpusError(
             _("--position {position} is too high: {text} Positions are counted from 0.").format(
                 position=position, text=describe_tokens(text, prepared)
@@ -144,17 +142,12 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
     return TokenInSentence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
 
 
-def _require_text(text: str) -> None:
-    if not text.strip():
-        raise CorpusError(_("The sentence is empty. Give a sentence with at least one word."))
-
-
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     """Return a sentence that lists the tokens of a text, for use in messages."""
-    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    tokens = " ".join(prepared.tokens[:_SHOWN_CHARACTERS]) + " …" * (len(prepared.tokens) > _SHOWN_CHARACTERS) or "-"
     return _("{shown!r} consists of {tokens} ({tokens2}).").format(
-        shown=shown, tokens=counted(len(prepared.tokens), "{number} token", "{number} tokens"), tokens2=tokens
+        shown=text[:_SHOWN_CHARACTERS],
+        tokens=counted(len(prepared.tokens), "{number} token", "{number} tokens"),
+        tokens2=_first(prepared.tokens),
     )
 
 

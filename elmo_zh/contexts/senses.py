@@ -234,45 +234,28 @@ def _ranked_words(index: ContextIndex, nearest: Floats) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """One usage of a word.
+    """One usage of a word."""
 
-    Attributes:
-        number: Its number, from 0; the most frequent usage is the first.
-        share: Its fraction of the word's occurrences.
-        centre: Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,).
-        nearest: Its occurrences with their lines, most similar to the centre first.
-        words: Other words that occur near this usage and not near the others, most characteristic first.
-    """
-
-    number: int
-    share: float
+    number: int  # its number, from 0; the most frequent usage is the first
+    share: float  # its fraction of the word's occurrences
+    # Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,)
     centre: NDArray[np.float64] = field(repr=False)
-    nearest: tuple[NeighbourLine, ...] = field(repr=False)
-    words: tuple[str, ...]
+    nearest: tuple[NeighbourLine, ...] = field(repr=False)  # its occurrences, most similar to the centre first
+    words: tuple[str, ...]  # words that occur near this usage and not near the others, most characteristic first
 
 
 @dataclass(frozen=True, eq=False)
 class Senses:
-    """The usages of a word in an index.
-
-    Attributes:
-        word: The word.
-        layer: The layer whose vectors were compared.
-        usages: The usages, most frequent first.
-        occurrences: Numbers of the word's occurrences, ascending, int64, shape (n,).
-        labels: The usage of each occurrence, int64, shape (n,).
-        cosines: Cosine of each occurrence with the centre of its usage, float64, shape (n,).
-        is_repeated: Whether each occurrence's line repeats an earlier one and is not counted, bool, shape (n,).
-        clusters: Clusters of the occurrences that are not repeated: places on the map, and the reason for their number.
-    """
+    """The usages of a word in an index; arrays have an entry for each of its n occurrences."""
 
     word: str
-    layer: int
-    usages: tuple[Usage, ...]
-    occurrences: NDArray[np.int64] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
-    cosines: NDArray[np.float64] = field(repr=False)
-    is_repeated: NDArray[np.bool_] = field(repr=False)
+    layer: int  # the layer whose vectors were compared
+    usages: tuple[Usage, ...]  # most frequent first
+    occurrences: NDArray[np.int64] = field(repr=False)  # their numbers, ascending
+    labels: NDArray[np.int64] = field(repr=False)  # the usage of each
+    cosines: NDArray[np.float64] = field(repr=False)  # cosine of each with the centre of its usage
+    is_repeated: NDArray[np.bool_] = field(repr=False)  # whether its line repeats an earlier one and is not counted
+    # Those not repeated, as clusters: places on the map, and the reason for their number
     clusters: Clusters = field(repr=False)
 
 

@@ -216,7 +216,6 @@ def test_lines_that_moved_most(indexes: Indexes) -> None:
 
 def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"layer": 0}, "Layer 0 gives a word the same vector in every sentence"),
         ({"layer": 7}, "has no vectors for layer 7"),
         ({"min_count": 5000}, "No word occurs in at least 5000 different sentences"),
         ({"words": ["香蕉"]}, "No word occurs in at least 10 different sentences"),
@@ -224,6 +223,8 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     for options, expected in wrong:
         with pytest.raises(ElmoZhError, match=expected):
             measure_drift(*indexes, **options)
+    with pytest.raises(ValueError, match="layer is 0; expected a whole number, at least 1"):
+        measure_drift(*indexes, layer=0)
     other = ElmoEmbedder.load(model_of_words(tmp_path / "other", seed=5), "cpu")
     half = ElmoEmbedder.load(embedder.bundle.path, "cpu", precision="bfloat16")
     new = [folder / "new.txt"]

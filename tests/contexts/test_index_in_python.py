@@ -12,7 +12,7 @@ from contract.command_line import succeed
 from messages import Heard
 
 from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
-from elmo_zh.contexts import DriftOptions, IndexOptions, SenseOptions
+from elmo_zh.contexts import DriftOptions, SenseOptions
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = [
@@ -72,10 +72,7 @@ def test_what_cannot_be_indexed(embedder: ElmoEmbedder) -> None:
         ContextIndex.build(embedder, text, "other", min_count=0)
 
 
-@pytest.mark.parametrize(
-    ("call", "options"),
-    [(ContextIndex.build, IndexOptions), (find_senses, SenseOptions), (measure_drift, DriftOptions)],
-)
+@pytest.mark.parametrize(("call", "options"), [(find_senses, SenseOptions), (measure_drift, DriftOptions)])
 def test_arguments_have_the_defaults_of_the_options(call: Callable[..., object], options: type) -> None:
     parameters = signature(call).parameters
     shared = [each for each in fields(options) if each.name in parameters]

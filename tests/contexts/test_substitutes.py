@@ -181,7 +181,6 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     for typed, told in (
         (("今天吃", "--word", "苹果"), "苹果 is not a word of the sentence: '今天吃' consists of 2 tokens (今天 吃)"),
         (("今天吃", "--position", "2"), "--position 2 is too high: '今天吃' consists of 2 tokens (今天 吃)"),
-        (("　 ", "--position", "0"), "The sentence is empty"),
         (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果"),
         (("今天", "--position", "0", "--model", without), f"{without} has no softmax"),
     ):
