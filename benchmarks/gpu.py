@@ -51,7 +51,7 @@ from elmo_zh.model.precision import PRECISIONS  # noqa: E402
 from elmo_zh.run.layout import RunDir  # noqa: E402
 from elmo_zh.run.record import StageContext  # noqa: E402
 from elmo_zh.run.reporter import SilentReporter  # noqa: E402
-from elmo_zh.stages.pipeline import pipeline  # noqa: E402
+from elmo_zh.stages.model import pipeline  # noqa: E402
 from elmo_zh.training.computation import choose_computation  # noqa: E402
 from elmo_zh.training.optimizer import step_tokens  # noqa: E402
 from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words  # noqa: E402

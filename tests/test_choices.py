@@ -153,7 +153,7 @@ def test_a_corpus_in_a_format_of_another_package_cut_by_its_segmenter(plug_ins: 
     lines = [line for path in sorted(segmented) for line in path.read_text(encoding="utf-8").splitlines()]
     assert lines == ["我们 今天 吃苹 果。", "今天 下雨", "风大"]
     record = json.loads((tmp_path / "run" / "stages" / "segment.json").read_text(encoding="utf-8"))
-    assert record["settings"]["segmenter_version"] == {
+    assert record["settings"]["text.segmenter_version"] == {
         "name": "pairs",
         "version": "3.5",
         "package": "toy-plug-ins",

@@ -11,7 +11,7 @@ from elmo_zh.choices import WEIGHT_DTYPES
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import OutputError
 from elmo_zh.language import _
-from elmo_zh.run.files import require_no_input
+from elmo_zh.run.outputs import require_no_input
 
 BUNDLE_FORMAT = 1
 # All files that a folder in the layout of another program may contain.

@@ -13,9 +13,8 @@ from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.find_runs import LATEST, is_run
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.mark import KINDS, kind_of
+from elmo_zh.run.layout import LATEST, RunDir, is_run
+from elmo_zh.run.outputs import KINDS, kind_of
 
 DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.

@@ -21,7 +21,7 @@ from elmo_zh.invocation import path_from_here
 from elmo_zh.language import _
 from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
-from elmo_zh.run.files import file_digest, note_input, read_json
+from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.record import spell_segmenter
 from elmo_zh.run.reporter import counted, first_ten, format_date
 from elmo_zh.text.normalise import keeps_tokens
@@ -182,7 +182,6 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
 
     Where `digest` is given, such as to a worker, the bundle must still have it.
     """
-    note_input(path)
     layout = BundleLayout(path)
     info = _load_info(layout)
     _check_digests(layout, info)

@@ -17,7 +17,7 @@ from elmo_zh.language import _
 from elmo_zh.reader.bilm import LayerState, State
 from elmo_zh.reader.shape import BiLMShape, CharacterShape
 from elmo_zh.reader.weights import ModelWeights
-from elmo_zh.run.disk_space import system_error_number
+from elmo_zh.run.files import system_error_number
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from elmo_zh.config.load import name_here, sections_with
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import explain_missing
 from elmo_zh.language import DOMAIN, LOCALES, N_, _, chosen_language
-from elmo_zh.run.disk_space import ADVICE, is_full_disk, system_error_number
+from elmo_zh.run.files import ADVICE, is_full_disk, system_error_number
 from elmo_zh.run.reporter import Progress, display_width, wrapped
 
 # No line in the first 15 seconds; the rate is the mean since the start.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.score_texts import ScoreCounts, ScoreReport
     from elmo_zh.embed.dump import DumpJob, DumpSettings, Target
     from elmo_zh.embed.embedder import ElmoEmbedder
-    from elmo_zh.engine.engine import Engine
+    from elmo_zh.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -230,7 +230,7 @@ def _load(
     """Return the index to show and its model; without an index, make one."""
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.explore.own_index import Subject, load_own_index
-    from elmo_zh.run.find_runs import is_run
+    from elmo_zh.run.layout import is_run
 
     if path is None or is_run(path):
         if path is not None and common.model is not None:

@@ -17,14 +17,14 @@ from elmo_zh.config import Config, config_names, load_config, setting
 from elmo_zh.config.declare import Value, declare, values_of
 from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
-from elmo_zh.run.files import claimed_output, inputs_noted
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.outputs import claimed_output, inputs_noted
 from elmo_zh.run.reporter import aligned
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
     from elmo_zh.corpus.input_texts import InputText
-    from elmo_zh.engine.select import EngineChoice
+    from elmo_zh.engine import EngineChoice
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Parameters with paths that a command writes; all other paths are read.
@@ -122,7 +122,7 @@ class Common:
 
     def choose_engine(self, config: Config) -> "EngineChoice":
         """Return the engine that runs the tasks of the corpus stages."""
-        from elmo_zh.engine.select import EngineChoice
+        from elmo_zh.engine import EngineChoice
 
         return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
 
@@ -372,8 +372,10 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
-    for value in (value for name, value in context.params.items() if name not in _OUTPUTS):
-        yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Path))
+    for name, value in context.params.items():
+        if name not in _OUTPUTS and isinstance(value, tuple | Path):
+            paths = value if isinstance(value, tuple) else (value,)
+            yield from (Path(path) for path in paths if isinstance(path, str | Path))
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:

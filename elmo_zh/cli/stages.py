@@ -29,7 +29,7 @@ from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext, StageOutcome, refuse_settings_of
+from elmo_zh.run.record import StageContext, StageResult
 from elmo_zh.run.stage_table import (
     ENCODE,
     EXPORT,
@@ -39,7 +39,6 @@ from elmo_zh.run.stage_table import (
     VOCAB,
     WORD2VEC,
     Stage,
-    earlier_stages,
     later_stages,
     unread_settings,
 )
@@ -52,7 +51,7 @@ Changes = Mapping[str, Mapping[str, str]]
 def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
     from elmo_zh.bundle.find_bundle import require_no_bundle
-    from elmo_zh.run.find_runs import require_run_or_room
+    from elmo_zh.run.layout import require_run_or_room
 
     if path is not None and not context.resilient_parsing:
         require_no_bundle(path)
@@ -119,7 +118,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    from elmo_zh.stages.segment import segment as segment_corpus
+    from elmo_zh.stages.text import segment as segment_corpus
 
     _run_stage(common, run_path, SEGMENT, partial(segment_corpus, corpus=corpus))
 
@@ -145,7 +144,7 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
       elmo-zh vocab --run runs/law --init runs/news/model
       elmo-zh vocab --run runs/mine --from words.txt
     """
-    from elmo_zh.stages.vocab import vocab as build_vocabulary
+    from elmo_zh.stages.text import vocab as build_vocabulary
 
     changes = starting_from(common, init, "vocab")
     if words:
@@ -168,7 +167,7 @@ def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
       elmo-zh word2vec --run runs/mine --set word2vec.algorithm=skipgram
       elmo-zh word2vec --run runs/mine --from vectors.txt
     """
-    from elmo_zh.stages.word2vec import word2vec as make_vectors
+    from elmo_zh.stages.text import word2vec as make_vectors
 
     changes = {"word2vec": {"vectors": str(vectors.absolute())}} if vectors else {}
     _run_stage(common, run_path, WORD2VEC, make_vectors, changes)
@@ -188,7 +187,7 @@ def encode(common: Common, /, run_path: Path) -> None:
       elmo-zh encode --run runs/mine
       elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
-    from elmo_zh.stages.encode import encode as encode_text
+    from elmo_zh.stages.text import encode as encode_text
 
     _run_stage(common, run_path, ENCODE, encode_text)
 
@@ -216,8 +215,8 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
       elmo-zh train --run runs/law --init runs/news/model
       torchrun --nproc-per-node 4 -m -- elmo_zh train --run runs/mine
     """
-    from elmo_zh.stages.train import train as train_model
-    from elmo_zh.stages.train import train_on_other_rank
+    from elmo_zh.stages.model import train as train_model
+    from elmo_zh.stages.model import train_on_other_rank
 
     launch, changes = read_launch(os.environ), starting_from(common, init, "train")
     work = partial(train_model, device=common.device)
@@ -270,7 +269,7 @@ def export(common: Common, /, run_path: Path, output: Path | None, form: BundleF
       elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
-    from elmo_zh.stages.export import export as export_model
+    from elmo_zh.stages.model import export as export_model
 
     if output is None and (options.no_word2vec or form != BundleForm()):
         message = _("RUN/model is for the full float32 bundle. For another --layout or --dtype, add --output DIR.")
@@ -302,13 +301,13 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
       elmo-zh pipeline news.jsonl.gz --field data.text --run runs/news
       elmo-zh pipeline statutes.txt --run runs/law --init runs/news/model
     """
-    from elmo_zh.stages import pipeline as pipeline_stage
+    from elmo_zh.stages import model
 
     run = RunDir(run_path)
     typed = changed(common.config, starting_from(common, init, "vocab", "train"))
-    with run.locked(create=True), run.config_kept_on_error():
-        pipeline_stage.pipeline(stage_context(common, run, typed, STAGES), corpus)
-    pipeline_stage.link_latest(run, common.console)
+    with run.locked(create=True):
+        model.pipeline(stage_context(common, run, typed, STAGES), corpus)
+    model.link_latest(run)
     common.finish(
         {"run": str(run_path), "model": str(run.model)},
         _("The model is in {model}. Next, explore words and their contexts in the browser:").format(model=run.model),
@@ -353,20 +352,17 @@ def _run_stage(
     common: Common,
     run_path: Path,
     stage: Stage,
-    work: Callable[[StageContext], StageOutcome],
+    work: Callable[[StageContext], StageResult],
     changes: Changes | None = None,
     *,
     following: Sequence[str | Path] | None = None,
 ) -> None:
     """Run one stage, and print its result and the next command, or the one in `following` instead."""
     run = RunDir(run_path)
-    before, typed = run.load_config(None, []), changed(common.config, changes or {})
-    refuse_settings_of(earlier_stages(stage), stage, run, before, typed)
-    with run.locked(create=stage is SEGMENT), run.config_kept_on_error():
+    typed = changed(common.config, changes or {})
+    with run.locked(create=stage is SEGMENT):
         context = stage_context(common, run, typed, [stage])
         outcome = work(context)
-        if outcome.skipped:
-            refuse_settings_of(later_stages(stage), stage, run, before, typed)
     result = {"stage": stage.name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
     common.finish(result, following=after_stage(stage, run, context.config) if following is None else following)
 
@@ -409,8 +405,9 @@ def plan(
     """
     from elmo_zh.corpus.sources import gathered_sources
     from elmo_zh.planning.plan import describe_plan, make_plan
-    from elmo_zh.run.files import require_no_input, write_json
-    from elmo_zh.stages.inputs import find_user_dictionary
+    from elmo_zh.run.files import write_json
+    from elmo_zh.run.outputs import require_no_input
+    from elmo_zh.stages.settings import find_user_dictionary
 
     with ExitStack() as stack:
         path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))

@@ -6,11 +6,12 @@ files.
 """
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import chain, pairwise
 from os import PathLike
@@ -36,10 +37,10 @@ from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter, load_npy, save_npy
-from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, write_json
+from elmo_zh.run.files import file_digest, folder_bytes, link_or_copy, require_disk_space, write_json
 from elmo_zh.run.job import Files, FinishedPart, Step, Work, run_job
-from elmo_zh.run.mark import write_mark, written_as
-from elmo_zh.run.reporter import Hints, Reporter, WarningReporter, counted, first_ten
+from elmo_zh.run.outputs import write_mark, written_as
+from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, counted, first_ten
 from elmo_zh.text.preparation import find_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, WINDOW_ITEMS, describe_cuts, iter_windows
 from elmo_zh.vocabulary.vocabulary import is_word
@@ -378,7 +379,7 @@ class IndexJob:
         # The vectors are written in parts and then joined.
         needed = counts["occurrences"] * (2 * vector_bytes + _OTHER_BYTES) - folder_bytes(work.path / "index")
         advice = "--layers top, --max-per-word 100, --min-count 10"
-        work.reporter.note(work.require_space(self.output, max(0, needed), advice=advice))
+        work.reporter.note(require_disk_space(self.output, max(0, needed), advice=advice))
 
 
 def write_index_text(
@@ -571,7 +572,7 @@ def build_index(
         wanted = form_words(check_strings(words, "build", "words"), word_former(embedder, segmented=segmented))
     numbers = indexed_layers(layers, embedder.num_layers, "build")
     settings = IndexSettings(layers=numbers, words=wanted, segmented=segmented, options=options)
-    reporter = reporter or WarningReporter()
+    reporter = reporter or SilentReporter(partial(warnings.warn, stacklevel=2))
     names = [str(paths)] if isinstance(paths, str | PathLike) else [*map(str, paths)]
     with opened_inputs(names, reporter) as sources:
         texts = [

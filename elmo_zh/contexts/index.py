@@ -30,7 +30,7 @@ from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.invocation import program
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json
-from elmo_zh.run.mark import require_unchanged
+from elmo_zh.run.outputs import require_unchanged
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.normalise import build_normaliser
 

@@ -26,9 +26,8 @@ from elmo_zh.errors import BundleError, CorpusError, ElmoZhError, RunError
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
-from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import atomic_path, file_digest, make_folder, remove, temporary_path
-from elmo_zh.run.find_runs import is_run
+from elmo_zh.run.files import atomic_path, file_digest, make_folder, remove, require_disk_space, temporary_path
+from elmo_zh.run.layout import is_run
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser

@@ -21,7 +21,6 @@ from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter
 
 
@@ -221,12 +220,10 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Find the sources named by the arguments (files, folders, globs or -); from then on, no output may replace one."""
+    """Find the sources named by the arguments (files, folders, globs or -)."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)
-        for source in sources.sources:
-            note_input(source.path)
         yield sources
         return
     with TemporaryDirectory(prefix="elmo-zh-") as folder:

@@ -16,7 +16,7 @@ from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
-from elmo_zh.run.mark import kind_of
+from elmo_zh.run.outputs import kind_of
 from elmo_zh.run.reporter import Reporter, first_ten
 
 STANDARD_INPUT = "standard input"

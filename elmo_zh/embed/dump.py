@@ -23,7 +23,7 @@ from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, load_npy, save_arrays, save_npy
-from elmo_zh.run.files import file_digest, folder_bytes
+from elmo_zh.run.files import file_digest, folder_bytes, require_disk_space
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
 from elmo_zh.text.sentences import WINDOW_ITEMS
@@ -179,7 +179,7 @@ class DumpJob:
         # Vectors are written in parts and then joined.
         missing_bytes = 2 * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
-        space = work.require_space(self.output, max(0, missing_bytes), advice=advice)
+        space = require_disk_space(self.output, max(0, missing_bytes), advice=advice)
         if self.settings.split_sentences:
             lines = counted(counts.lines, "{number} sentence", "{number} sentences")
         else:

@@ -29,7 +29,8 @@ from elmo_zh.model.language_model import build_modules, weights_of
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import build_lexicon
-from elmo_zh.run.files import atomic_path, claimed_output
+from elmo_zh.run.files import atomic_path
+from elmo_zh.run.outputs import claimed_output
 from elmo_zh.vocabulary.lexicon import BYTES, Lexicon
 
 PUBLISHED_SLOTS = 50

@@ -20,7 +20,7 @@ from elmo_zh.hdf5 import create_hdf5, has_attributes
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter
-from elmo_zh.run.mark import kind_of
+from elmo_zh.run.outputs import kind_of
 
 # The metadata of Parquet are at its end.
 _HEAD_BYTES, _FOOTER_BYTES = 64, 2**16

@@ -11,7 +11,6 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore.points import WordPoints
 from elmo_zh.language import _
-from elmo_zh.run.files import note_input
 from elmo_zh.run.reporter import Reporter, counted
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
@@ -44,7 +43,6 @@ class PointLabels:
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
         """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
-        note_input(path)
         rows = enumerate(iter_lines(path), start=1)
         columns = next(rows, (0, ""))[1].split("\t")
         names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))

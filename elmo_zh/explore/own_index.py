@@ -20,10 +20,9 @@ from elmo_zh.errors import BundleError, CorpusError, OutputError
 from elmo_zh.invocation import command, path_from_here, starter_line, train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import read_json
-from elmo_zh.run.find_runs import LATEST, RUNS, is_run
 from elmo_zh.run.job import run_job
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.mark import kind_of
+from elmo_zh.run.layout import LATEST, RUNS, RunDir, is_run
+from elmo_zh.run.outputs import kind_of
 from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.vocabulary.vocabulary import SPECIALS, is_word, load_counts, load_vocabulary

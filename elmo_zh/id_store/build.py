@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,13 +167,6 @@ def _write_documents(text: Path, files: Files, num_sentences: int) -> int:
     return len(bounds) - 1
 
 
-class EncodedText(NamedTuple):
-    """The total counts of an id store, and its words."""
-
-    counts: dict[str, int]
-    lexicon: Lexicon
-
-
 @dataclass(frozen=True, kw_only=True)
 class EncodeJob:
     """Encodes segmented files, grouped by kind, into a store that is the same on any engine."""
@@ -206,8 +199,8 @@ class EncodeJob:
             "files": list(map(file_stamp, chain(texts, documents))),
         }
 
-    def make(self, path: Path, work: Work) -> EncodedText:
-        """Encode all files and write the store."""
+    def make(self, path: Path, work: Work) -> dict[str, int]:
+        """Encode all files and write the store; return the total counts."""
         # Loaded here too, so that a damaged file is reported at the start, and also if there is no held-out text.
         load_spelling_model(self.character_counts)
         lexicon = Lexicon(load_vocabulary(self.vocabulary), self.num_slots)
@@ -224,7 +217,7 @@ class EncodeJob:
         step = Step(name="encode", compute=encode, unit="tokens", size=itemgetter("tokens"))
         parts = list(work.run(step, self._shards))
         description = {"id_dtype": encode.id_dtype, "vocabulary_digest": encode.vocabulary_digest}
-        return EncodedText(self._assemble(path, parts, lexicon, description), lexicon)
+        return self._assemble(path, parts, lexicon, description)
 
     def _assemble(
         self, folder: Path, parts: Sequence[FinishedPart], lexicon: Lexicon, description: Mapping[str, Any]

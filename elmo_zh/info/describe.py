@@ -13,10 +13,9 @@ from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import OutputError, RunError
 from elmo_zh.invocation import command, train_command
 from elmo_zh.language import N_, _
-from elmo_zh.run.files import folder_bytes, read_json, require_regular_files
-from elmo_zh.run.find_runs import LATEST, RUNS, explain_no_run, is_run, iter_runs
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.mark import KINDS, changed_files, kind_of, load_mark, require_unchanged
+from elmo_zh.run.files import folder_bytes, read_json, require_regular
+from elmo_zh.run.layout import LATEST, RUNS, RunDir, explain_no_run, is_run, iter_runs
+from elmo_zh.run.outputs import KINDS, changed_files, kind_of, load_mark, require_unchanged
 from elmo_zh.run.record import corpus_names, ended_at, load_records
 from elmo_zh.run.reporter import aligned, first_ten, format_bytes, format_date, format_seconds
 
@@ -36,10 +35,6 @@ POOR_FROM_ZERO = N_(
     "This model was trained with carried state, so its vectors from zero state are poor. Convert it with"
     " --warm-on TEXT to give it a warm state, or embed with --stateful."
 )
-# A run with more of its text left out, with less or more of it held out, or with less of it in the vocabulary, is odd.
-_MUCH_DROPPED = 0.5
-_LEAST_HELDOUT, _MOST_HELDOUT = 0.001, 0.15
-_LITTLE_COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ def describe(path: Path, *, check: bool = False, device: str = "auto") -> Descri
         raise RunError(explain_no_run(path) if path.parent == RUNS else explain_no_bundle(path))
     kind = "bundle" if BundleLayout(path).info.is_file() else kind_of(path)
     if kind:
-        require_regular_files(path)
+        require_regular(*path.rglob("*"))
     if kind == "bundle":
         return _describe_bundle(path, check=check, device=device)
     if kind in _SHOWN:
@@ -233,7 +228,7 @@ def _describe_run(path: Path, *, check: bool) -> Description:
 def describe_run(path: Path) -> dict[str, Any]:
     """Describe a run, finished or not, from the records of its stages; damaged records count as missing."""
     run = RunDir(path)
-    require_regular_files(path)
+    require_regular(*path.rglob("*"))
     records = load_records(run, damaged_is_none=True)
     finished = {name: record for name, record in records.items() if record.get("finished")}
     segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))
@@ -251,30 +246,13 @@ def describe_run(path: Path) -> dict[str, Any]:
         "train_tokens": segmented.get("train_tokens"),
         "perplexity": trained.get("heldout", {}).get("perplexity"),
         "bigram_perplexity": trained.get("baselines", {}).get("bigram", {}).get("perplexity"),
-        "findings": [*findings_of_records(finished)],
         "verdict": trained.get("findings", []),
         "next": next_step_of_run(path),
     }
 
 
-def findings_of_records(finished: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what looks odd in the records of the stages that read text."""
-    segment = finished.get("segment", {})
-    sources, counts = segment.get("sources", {}), segment.get("counts")
-    kept = {name: source["kept_characters"] / max(1, source["characters"]) for name, source in sources.items()}
-    if lost := [name for name, share in kept.items() if share < 1 - _MUCH_DROPPED]:
-        yield {"what": N_("sources with most of their text left out"), "count": len(lost), "example": lost[0]}
-    if counts:
-        share = counts["heldout_tokens"] / max(1, counts["heldout_tokens"] + counts["train_tokens"])
-        if not _LEAST_HELDOUT <= share <= _MOST_HELDOUT:
-            yield {"what": N_("unusual share of held-out tokens"), "count": round(share, 6), "example": ""}
-    coverage = finished.get("vocab", {}).get("counts", {}).get("coverage", 1.0)
-    if coverage < _LITTLE_COVERAGE:
-        yield {"what": N_("tokens outside the vocabulary"), "count": round(1 - coverage, 4), "example": ""}
-
-
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the figures and findings of a run, and the verdict on its training, as lines."""
+    """Yield the figures of a run, and the verdict on its training, as lines."""
     if not run["stages"]:
         yield _("No stage has finished yet.")
     for name, stage in run["stages"].items():
@@ -284,12 +262,6 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
             if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
         )
         yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
-    if run["findings"]:
-        yield _("Worth a look (docs/planning.md says what to do):")
-    for finding in run["findings"]:
-        count = f"{finding['count']:,}" if isinstance(finding["count"], int) else f"{finding['count']:.2%}"
-        example = f" ({visible(finding['example'])})" if finding["example"] else ""
-        yield f"  {_(finding['what'])}: {count}{example}"
     if run["verdict"]:
         from elmo_zh.training.verdict import describe_verdict
 

@@ -1,4 +1,4 @@
-"""Compute the digests of files, write files and folders atomically, and claim outputs."""
+"""Compute the digests of files, write files and folders atomically, and recognise full disks."""
 
 import errno
 import hashlib
@@ -6,28 +6,29 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from elmo_zh.errors import OutputError
-from elmo_zh.language import _
-from elmo_zh.run.disk_space import full_disk_error, is_full_disk, system_error_number
-from elmo_zh.run.locks import locked, not_writable, output_lock
+from elmo_zh.errors import FullDiskError, OutputError
+from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import format_bytes
 
 # The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
 # The end of the name of an old folder that was moved aside for a new one; and of any temporary name.
 _REPLACED = f".replaced{UNFINISHED}"
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}(\.replaced)?\.unfinished$")
-# The paths that the running command reads, and the outputs that it has claimed. Python calls note nothing, since a
-# later call may replace a file that an earlier one has read.
-_NOTED: ContextVar[tuple[list[Path], dict[Path, str]] | None] = ContextVar("noted", default=None)
+ADVICE = N_(
+    "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+)
+# HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
+# open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
+_NUMBER_IN_TEXT = re.compile(r"(?:os error |errno = |unable to (?:open|mmap) .*: .*\()(\d+)")
 
 
 def file_digest(path: Path) -> str:
@@ -42,54 +43,11 @@ def file_stamp(path: Path) -> list[str | int]:
     return [path.name, status.st_size, status.st_mtime_ns]
 
 
-@contextmanager
-def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
-    """Prevent outputs in the block from replacing inputs: the given paths, and those registered by `note_input`."""
-    token = _NOTED.set((list(inputs), {}))
-    try:
-        yield
-    finally:
-        _NOTED.reset(token)
-
-
-def note_input(path: Path) -> None:
-    """Register that the running command reads a file or folder; raise OutputError if it also writes there."""
-    inputs, outputs = _NOTED.get() or ([], {})
-    inputs.append(path)
-    for output, option in outputs.items():
-        require_no_input(output, [path], _("Choose another {option}.").format(option=option))
-
-
-def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
-    """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
-
-    Inputs are the given paths and those that the running command has noted. The unfinished work is beside the output,
-    and must not replace an input either.
-    """
-    _require_replaceable_kind(output)
-    replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
-    noted = (_NOTED.get() or ([], {}))[0]
-    for source in filter(Path.exists, (*inputs, *noted) if replaced else ()):
-        for path in replaced:
-            real_path, real_source = path.resolve(), source.resolve()
-            is_inside = path.is_file() and real_source in real_path.parents
-            if path.samefile(source) or real_path in real_source.parents or is_inside:
-                message = _("{path} would replace {source}, which this command reads. {advice}")
-                advice = advice or _("Choose another {option}.").format(option="--output")
-                raise OutputError(message.format(path=path, source=source, advice=advice))
-
-
-def _require_replaceable_kind(path: Path) -> None:
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        message = _("{path} is a device, a pipe or a socket, not a file. Choose another output.")
-        raise OutputError(message.format(path=path))
-
-
-def require_regular_files(folder: Path) -> None:
-    """Raise OutputError if a folder contains a pipe, a device or a socket: opening it could wait forever."""
-    for path in folder.rglob("*"):
+def require_regular(*paths: Path) -> None:
+    """Raise OutputError if a path is a pipe, a device or a socket: opening it could wait forever."""
+    for path in paths:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            message = _("{path} is a device, a pipe or a socket, not a file. Delete it.")
+            message = _("{path} is a device, a pipe or a socket, not a file. Delete it, or choose another path.")
             raise OutputError(message.format(path=path))
 
 
@@ -118,7 +76,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     It removes anything that a killed process left, so only one process at a time may write the same path.
     """
-    _require_replaceable_kind(path)
+    require_regular(path)
     make_folder(path.parent)
     for left_over in _left_over(path):
         _restore(left_over, path) if left_over.name.endswith(_REPLACED) else remove(left_over)
@@ -167,24 +125,16 @@ def final_name(name: str) -> str:
     return _TEMPORARY.sub("", name)
 
 
+def remove_left_over(path: Path) -> None:
+    """Delete what killed processes left when they wrote or removed a path."""
+    for other in _left_over(path):
+        remove(other)
+
+
 def _left_over(path: Path) -> list[Path]:
     """Return what killed processes left when they wrote or removed a path."""
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     return [other for other in siblings if other.name != path.name and final_name(other.name) == path.name]
-
-
-@contextmanager
-def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn a full-disk error into one that names the output and its size; also name a file that is too large."""
-    try:
-        yield
-    except Exception as error:
-        if not is_full_disk(error):
-            # The file exceeds a limit of the file system or of ulimit -f, and the system does not name it.
-            if system_error_number(error) == errno.EFBIG and getattr(error, "filename", None) is None:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from error
-            raise
-        raise full_disk_error(path, folder_bytes(unfinished)) from error
 
 
 def _restore(replaced: Path, path: Path) -> None:
@@ -238,8 +188,7 @@ def remove(path: Path) -> None:
         # After a power cut, the folder must not reappear under its own name with only some of its files.
         sync_folder(path.parent)
     if not path.name.endswith(UNFINISHED):
-        for left_over in _left_over(path):
-            remove(left_over)
+        remove_left_over(path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -292,43 +241,45 @@ def link_or_copy(path: Path, other: Path) -> None:
         shutil.copyfile(path, other)
 
 
-@contextmanager
-def claimed_output(
-    output: Path,
-    inputs: Iterable[Path],
-    is_own: Callable[[Path], bool],
-    *,
-    force: bool,
-    names: tuple[str, str] = ("--output", "--force"),
-) -> Iterator[None]:
-    """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
+# Full disks
 
-    Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
+
+def system_error_number(error: Exception) -> int | None:
+    """Return the system error number that an exception carries or mentions in its text."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    match = _NUMBER_IN_TEXT.search(" ".join(str(error).split()))
+    return int(match[1]) if match else None
+
+
+def is_full_disk(error: Exception) -> bool:
+    """Return whether an exception says that the disk, or the user's quota on it, is full."""
+    return isinstance(error, FullDiskError) or system_error_number(error) in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
+    """Turn an error of a full disk into one that names the output and its size."""
+    try:
+        yield
+    except Exception as error:
+        if not is_full_disk(error):
+            raise
+        message = _("The disk is full: no space is left for {path} after {size}. {advice}")
+        size = format_bytes(folder_bytes(unfinished))
+        raise FullDiskError(message.format(path=path, size=size, advice=_(ADVICE))) from error
+
+
+def require_disk_space(output: Path, needed_bytes: float, *, advice: str = "") -> str:
+    """Return a message on the disk space needed and free; raise OutputError if too little is free.
+
+    `advice` names options that make the output smaller.
     """
-    gaps = {"path": output, "option": names[0], "force": names[1]}
-    if output.is_dir() and not is_own(output):
-        message = _("{path} is a folder with content that this command did not create. Choose another {option}.")
-        raise OutputError(message.format(**gaps))
-    require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
-    claimed = (_NOTED.get() or ([], {}))[1]
-    if output.resolve() in map(Path.resolve, claimed):
-        message = _("Two outputs have the name {path}. Choose another name for one of them.")
-        raise OutputError(message.format(**gaps))
-    make_folder(output.parent)
-    if not os.access(output.parent, os.W_OK):
-        raise not_writable(output.parent)
-    refusal = _("{path} is in use by another elmo-zh process. Wait until that process ends.")
-    with locked(output_lock(output), refusal.format(**gaps)):
-        for left_over in _left_over(output.with_name(output.name + PARTS)):
-            remove(left_over)  # by a command that was killed while it removed its parts
-        if output.exists() and not force:
-            message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
-            raise OutputError(message.format(**gaps))
-        if output.exists() and not is_own(output):
-            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
-            raise OutputError(message.format(**gaps))
-        claimed[output] = names[0]
-        try:
-            yield
-        finally:
-            del claimed[output]
+    folder = next(folder for folder in output.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
+    sizes = {"needed": format_bytes(needed_bytes), "free": format_bytes(free)}
+    if needed_bytes > free:
+        missing = _("{path} needs {needed} of disk space, but only {free} is free.").format(path=output, **sizes)
+        step = _("Free some space, or write less: {advice}.") if advice else _("Free some space, or use another disk.")
+        raise OutputError(f"{missing} {step.format(advice=advice)}")
+    return _("{needed} of disk space needed, {free} free").format(**sizes)

@@ -42,14 +42,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from elmo_zh.engine.engine import Engine, Shared, ThisProcess
+from elmo_zh.engine import Engine, Shared, ThisProcess
 from elmo_zh.errors import ClusterError, CorpusError, OutputError
 from elmo_zh.language import _
-from elmo_zh.run.disk_space import require_disk_space
 from elmo_zh.run.files import (
     PARTS,
     atomic_path,
-    claimed_output,
     file_digest,
     full_disk_named,
     make_folder,
@@ -58,6 +56,7 @@ from elmo_zh.run.files import (
     write_json,
     written_once,
 )
+from elmo_zh.run.outputs import claimed_output
 from elmo_zh.run.reporter import Hints, Reporter
 from elmo_zh.version import __version__
 
@@ -67,7 +66,6 @@ Summary = TypeVar("Summary", covariant=True)
 Json = Any
 
 _MANIFEST = "manifest.json"
-_ABSENT = object()
 
 
 class Job(Protocol[Summary]):
@@ -268,7 +266,7 @@ class Work:
         """
         manifest = json.loads(json.dumps({"elmo_zh": __version__, **made_from}))
         known = self._read_manifest()
-        changed = [name for name in {**known, **manifest} if known.get(name, _ABSENT) != manifest.get(name, _ABSENT)]
+        changed = [name for name in {**known, **manifest} if known.get(name) != manifest.get(name)]
         if changed and not force and any(_has_parts(self.path / name) for name in valuable):
             raise OutputError(
                 _(
@@ -313,17 +311,6 @@ class Work:
     def discard(self, name: str) -> None:
         """Delete the parts of a step that are no longer needed."""
         remove(self.path / name)
-
-    def require_space(self, output: Path, num_bytes: float, *, is_exact: bool = True, advice: str = "") -> str:
-        """Return a message on the disk space needed and free; raise OutputError if too little is free.
-
-        Args:
-            output: What needs the space, named in the message.
-            num_bytes: The size of what is still to be written.
-            is_exact: Whether the size is known; half of an estimate must be free, and a warning says if not all is.
-            advice: Options that make the output smaller.
-        """
-        return require_disk_space(output, num_bytes, is_exact=is_exact, reporter=self.reporter, advice=advice)
 
     # Parts
 

@@ -1,4 +1,4 @@
-"""The run folder: the names of its files, its settings, and its lock."""
+"""The run folder: the names of its files, its settings, its lock, and where to find runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from elmo_zh.config import Config, load_config, render_config
-from elmo_zh.errors import ElmoZhError, FullDiskError
+from elmo_zh.errors import RunError
+from elmo_zh.invocation import train_command
 from elmo_zh.language import _
-from elmo_zh.run.files import atomic_path, make_folder, require_regular_files
-from elmo_zh.run.locks import locked
-from elmo_zh.run.mark import MARK, write_mark
+from elmo_zh.run.files import atomic_path, final_name, make_folder, require_regular
+from elmo_zh.run.outputs import MARK, locked, write_mark
+from elmo_zh.run.stage_table import STAGES
 
 # Bump it when a program that knows the old number would misread a run.
 RUN_FORMAT = 1
+# Where runs are, by default.
+RUNS = Path("runs")
+# A link to the run whose model is used by default.
+LATEST = RUNS / "latest"
 
 
 def documents_beside(segmented: Path) -> Path:
@@ -91,34 +96,16 @@ class RunDir:
                 unfinished.write_text(text, encoding="utf-8")
 
     @contextmanager
-    def config_kept_on_error(self) -> Iterator[None]:
-        """Restore the settings file, or its absence in a new run, if the block fails with a known error."""
-        before = self.config.read_bytes() if self.config.exists() else None
-        try:
-            yield
-        except FullDiskError:
-            raise  # the same command continues, so its settings stay
-        except ElmoZhError:
-            if before is None and not any((self.path / "stages").glob("*.json")):
-                self.config.unlink(missing_ok=True)
-            elif before is not None and self.config.read_bytes() != before:
-                with atomic_path(self.config) as unfinished:
-                    unfinished.write_bytes(before)
-            raise
-
-    @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Lock the run for this process; without `create`, a missing run is not created."""
+        """Lock the run for this process; without `create`, raise RunError if there is none."""
         if not create and not self.path.exists():
-            yield
-            return
-        refusal = _("{path} is in use by another elmo-zh process. Wait until that process ends.")
+            raise RunError(explain_no_run(self.path))
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        require_regular_files(self.path)
-        is_new = create and not (self.path / MARK).exists()
+        require_regular(*self.path.rglob("*"))
+        is_new = not (self.path / MARK).exists()
         try:
             make_folder(self.path)
-            with locked(self.lock, refusal.format(path=self.path)):
+            with locked(self.lock, self.path):
                 if is_new:
                     write_mark(self.path, "run", RUN_FORMAT, {})
                 yield
@@ -129,3 +116,38 @@ class RunDir:
                     (self.path / MARK).unlink()
                 for path in created:
                     path.rmdir()
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run, that is, whether it has settings or records of stages."""
+    return RunDir(path).config.is_file() or (path / "stages").is_dir()
+
+
+def iter_runs(folder: Path) -> Iterator[Path]:
+    """Yield each run in a folder and its subfolders once, by its own name and never by a link such as `latest`."""
+    runs = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
+    seen = set()
+    for path in sorted(runs, key=lambda path: (path.is_symlink() or path.parent.is_symlink(), path)):
+        if path.resolve() not in seen:
+            seen.add(path.resolve())
+            yield path
+
+
+def require_run_or_room(path: Path) -> None:
+    """Raise RunError if a folder is not a run but holds other files, or if a run contains something besides files."""
+    names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else []
+    # A copy of a run may have only some of these; one whose first command was killed, only an unfinished mark.
+    of_runs = {MARK, "config.toml", "stages", *(name for stage in STAGES for name in stage.makes)}
+    if names and of_runs.isdisjoint(map(final_name, names)):
+        raise RunError(
+            _(
+                "{path} is not a run folder and contains other files, such as {other}. Choose another --run, such as"
+                " {new}"
+            ).format(path=path, other=names[0], new=RUNS / "new")
+        )
+    require_regular(*path.rglob("*"))
+
+
+def explain_no_run(path: Path) -> str:
+    """Say that there is no run at a path, and how to begin one."""
+    return _("{path} is not a run folder. Begin a run with: {command}").format(path=path, command=train_command())

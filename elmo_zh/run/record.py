@@ -4,43 +4,33 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.config import Config, default_setting, result_settings
-from elmo_zh.engine.select import EngineChoice
+from elmo_zh.config import Config, default_setting
+from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import RunError
 from elmo_zh.language import _
-from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular_files, sealed, write_json
-from elmo_zh.run.find_runs import explain_no_run
+from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter, counted, first_ten
-from elmo_zh.run.stage_table import EXPORT, STAGES, TRAIN, Stage, earlier_stages, maker_of
+from elmo_zh.run.stage_table import EXPORT, STAGES, Stage, earlier_stages, maker_of, makers_for
 from elmo_zh.version import __version__
 
-RECORD_FORMAT = 1
-# Name, version and dictionary of the segmenter.
-_SEGMENTER = "text.segmenter_version"
+RECORD_FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
     """The result of a stage; its counts are also printed, its details appear only in the stage record."""
 
-    outputs: Sequence[Path]
     counts: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Sequence[Path] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageOutcome:
-    """The counts of a stage, and whether it was skipped because nothing had changed."""
-
-    counts: Mapping[str, Any]
-    skipped: bool
+    skipped: bool = False  # because nothing had changed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +51,7 @@ def run_stage(
     *,
     files: Mapping[str, Path] | None = None,
     facts: Mapping[str, Any] | None = None,
-) -> StageOutcome:
+) -> StageResult:
     """Run a stage unless its record shows that nothing has changed since it finished; save the settings either way.
 
     Args:
@@ -77,68 +67,64 @@ def run_stage(
     run, config, force = context.run, context.config, context.force
     paths = {**input_files(stage, context), **(files or {})}
     require_files(run, paths.values())
+    require_same_settings(stage, run, config, facts or {})
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
     new = {
         "settings": {**stage.settings(config), **(facts or {})},
         "budget": stage.budget_settings(config),
         "inputs": describe_files(paths, old.get("inputs", {})),
     }
-    changes = describe_changes(stage, old, new) if old else []
-    if not old and stage.resumes and is_in_training(run):
-        changes = [_("the record of how the checkpoints were made is missing")]
-    if changes and not force and stage is not EXPORT and is_in_training(run):
-        raise RunError(
-            _(
-                "{run} contains training progress that would be discarded. Reason: {changes}. To keep it, choose"
-                " another run: {other}; to start over: {again}."
-            ).format(
-                run=run.path,
-                changes="; ".join(changes),
-                other="--run RUN",
-                again="--force",
-            )
-        )
+    changes = describe_changes(old, new) if old else []
+    if not force and stage is not EXPORT and is_in_training(run):
+        missing = _("the record of how the checkpoints were made is missing")
+        _require_no_loss(run, changes or ([missing] if stage.resumes and not old else []))
     require_intact(stage, run, new["inputs"])
-    run.save_config(config)
     is_finished = old.get("finished") and not old.get("continues")
     is_finished = is_finished and old["budget"] == new["budget"] and not (changes or force)
     if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
         for name in stage.makes:
             remove(run.path / f"{name}{PARTS}")  # left by an interrupted --force
         context.reporter.note(_("{stage}: nothing has changed, skipped.").format(stage=stage.name))
-        return StageOutcome(counts=old["counts"], skipped=True)
-    if changes and old:
-        message = _("{stage} runs again: {changes}.")
-        context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
-    counts = _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
-    return StageOutcome(counts=counts, skipped=False)
+        result = StageResult(counts=old["counts"], skipped=True)
+    else:
+        if changes and old:
+            message = _("{stage} runs again: {changes}.")
+            context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
+        result = _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
+    run.save_config(config)
+    return result
+
+
+def _require_no_loss(run: RunDir, changes: Sequence[str]) -> None:
+    """Raise RunError if there are changes that make the run's checkpoints useless."""
+    if changes:
+        message = _(
+            "{run} contains training progress that would be discarded. Reason: {changes}. To keep it, choose another"
+            " run: {other}; to start over: {again}."
+        )
+        gaps = {"run": run.path, "changes": "; ".join(changes), "other": "--run RUN", "again": "--force"}
+        raise RunError(message.format(**gaps))
 
 
 def _run_and_record(
     stage: Stage, context: StageContext, new: Mapping[str, Any], work: Callable[[], StageResult], *, starts_over: bool
-) -> Mapping[str, Any]:
-    run = context.run
-    record_path = run.stage_record(stage.name)
-    record = {
-        "stage": stage.name,
-        "format": RECORD_FORMAT,
-        "elmo_zh": __version__,
-        **new,
-        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+) -> StageResult:
+    run, path = context.run, context.run.stage_record(stage.name)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {"stage": stage.name, "format": RECORD_FORMAT, "elmo_zh": __version__, **new, "started_at": started_at}
     if stage.resumes:
-        if starts_over:
-            for name in stage.makes:
-                remove(run.path / name)
+        for name in stage.makes if starts_over else ():
+            remove(run.path / name)
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
-        write_json(record_path, sealed({**record, "finished": False}))
+        run.save_config(context.config)
+        write_json(path, sealed({**record, "finished": False}))
     start = time.monotonic()
     result = work()
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}
-    write_json(record_path, sealed({**record, **finished, **result.details}))
-    return result.counts
+    write_json(path, sealed({**record, **finished, **result.details}))
+    return result
 
 
 # Inputs
@@ -164,8 +150,6 @@ def require_files(run: RunDir, paths: Iterable[Path]) -> None:
     """Raise RunError for the first path that does not exist, naming the command that creates it."""
     for path in paths:
         if not path.exists():
-            if not run.path.exists() and run.holds(path):
-                raise RunError(explain_no_run(run.path))
             maker = maker_of(path.relative_to(run.path)) if path.is_relative_to(run.path) else None
             if maker is None:
                 raise RunError(_("{path} is missing. Check the path.").format(path=path))
@@ -189,6 +173,22 @@ def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> N
                 )
                 again = maker.command(run.path, "--force")
                 raise RunError(message.format(path=files[name], stage=maker.name, command=again))
+
+
+def require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
+    """Raise RunError if a stage on which this one depends ran with other settings, which this one does not use."""
+    needed = makers_for(stage, config)
+    for maker in filter(needed.__contains__, STAGES):
+        recorded = load_record(run.stage_record(maker.name)).get("settings", {})
+        now = {name: value for name, value in maker.settings(config).items() if not stage.uses(name)}
+        now |= {name: facts[name] for name in facts.keys() & recorded.keys()}
+        before = {name: recorded[name] for name in now.keys() & recorded.keys()}
+        if recorded and (changes := describe_settings(before, now)):
+            message = _(
+                "{stage} ran with other settings: {changes}. Use the old values again, or run it again: {command}"
+            )
+            again = maker.command(run.path)
+            raise RunError(message.format(stage=maker.name, changes="; ".join(changes), command=again))
 
 
 # Records
@@ -221,16 +221,13 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
         if damaged_is_none:
             return {}
         message = _("{path} is damaged ({error}). Delete this file; the stage {stage} then runs again.")
-        if path.stem == TRAIN.name:  # running again would start over and delete the checkpoints
-            message = _("{path} is damaged ({error}). Export the checkpoints, or start over: {again}")
-        again = TRAIN.command(path.parents[1], "--force")
-        raise RunError(message.format(path=path, error=error, stage=path.stem, again=again)) from None
+        raise RunError(message.format(path=path, error=error, stage=path.stem)) from None
     return record if record.get("format") == RECORD_FORMAT else {}
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
     """Return the records of the stages that have started, by stage name."""
-    require_regular_files(run.path)
+    require_regular(*run.path.rglob("*"))
     names = (stage.name for stage in STAGES)
     records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in names}
     return {name: record for name, record in records.items() if record}
@@ -287,25 +284,15 @@ def _are_unchanged(files: Mapping[str, Path], recorded: Mapping[str, Any]) -> bo
 # What has changed
 
 
-def describe_changes(stage: Stage, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return a phrase for each difference between two stage records, such as "vocab.size 30000 -> 50000"."""
-    settings = [stage.typed({"settings": record["settings"]}) for record in (old, new)]
-    files = [{name: entry["digest"] for name, entry in record["inputs"].items()} for record in (old, new)]
-    is_same_content = sorted(files[0].values()) == sorted(files[1].values())
-    return describe_settings(*settings) + ([] if is_same_content else _describe_files(*files))
-
-
-def _describe_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    kinds = {
-        _("added"): now.keys() - before.keys(),
-        _("removed"): before.keys() - now.keys(),
-        _("changed"): {name for name in before.keys() & now.keys() if before[name] != now[name]},
-    }
-    return [
-        f"{kind} {counted(len(names), '{number} file', '{number} files')} ({first_ten(sorted(names))})"
-        for kind, names in kinds.items()
-        if names
-    ]
+def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each difference between two records of a stage, such as "vocab.size 30000 -> 50000"."""
+    changes = describe_settings(old["settings"], new["settings"])
+    before, now = ({name: entry["digest"] for name, entry in record["inputs"].items()} for record in (old, new))
+    if sorted(before.values()) != sorted(now.values()):
+        names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
+        count = counted(len(names), "{number} file", "{number} files")
+        changes.append(f"{_('changed')} {count} ({first_ten(names)})")
+    return changes
 
 
 def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -313,7 +300,7 @@ def describe_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list
     values = {name: (_value(name, before), _value(name, now)) for name in sorted({*before, *now})}
     changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
     if "text.segmenter" in changed:
-        changed.pop(_SEGMENTER, None)  # another segmenter has another version
+        changed.pop("text.segmenter_version", None)  # another segmenter has another version
     return [f"{name} {_spell(old, new)} -> {_spell(new, old)}" for name, (old, new) in changed.items()]
 
 
@@ -342,35 +329,3 @@ def spell_segmenter(described: Mapping[str, str] | None, other: Mapping[str, str
             value = described.get(key, "none").removeprefix("sha256:")
             words.append(f"{key.replace('_', ' ')} {value[:8]}")
     return " with ".join([words[0], ", ".join(words[1:])] if words[1:] else words)
-
-
-def refuse_settings_of(others: Sequence[Stage], stage: Stage, run: RunDir, before: Config, config: Config) -> None:
-    """Raise RunError for changed settings that this stage does not use but other stages have used."""
-    old = _settings(before)
-    changed = {name: value for name, value in _settings(config).items() if value != old[name] and not stage.uses(name)}
-    for other in others:
-        record = load_record(run.stage_record(other.name), damaged_is_none=True)
-        names = [name for name in changed if record and other.uses(name)]
-        used = other.typed(record) if names else {}
-        now = {name: changed[name] for name in names if changed[name] != _value(name, used)}
-        if now:
-            raise RunError(
-                _(
-                    "{stage} does not use these settings, and {other} ran with other values: {changes}. Leave these"
-                    " settings out, or change them with: {command} --set ..."
-                ).format(
-                    stage=stage.name,
-                    other=other.name,
-                    changes="; ".join(describe_settings({name: old[name] for name in now}, now)),
-                    command=other.command(run.path),
-                )
-            )
-
-
-def _settings(config: Config) -> dict[str, Any]:
-    """Return all settings that can affect a result, by the names that users type."""
-    return {
-        f"{section.name}.{key}": value
-        for section in fields(config)
-        for key, value in result_settings(getattr(config, section.name)).items()
-    }

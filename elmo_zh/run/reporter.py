@@ -2,8 +2,7 @@
 
 import re
 import unicodedata
-import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Protocol
@@ -43,36 +42,24 @@ class _NoProgress:
 
 
 class SilentReporter:
-    """A `Reporter` that shows nothing."""
+    """A `Reporter` that shows nothing, but may pass warnings on."""
+
+    _warn: Callable[[str], object] | None = None
+
+    def __init__(self, warn: Callable[[str], object] | None = None) -> None:
+        """Pass warnings to `warn`."""
+        self._warn = warn
 
     def note(self, message: str) -> None:  # noqa: D102
         pass
 
     def warn(self, message: str) -> None:  # noqa: D102
-        pass
+        if self._warn:
+            self._warn(message)
 
     @contextmanager
     def progress(self, *_: object, **__: object) -> Iterator[Progress]:  # noqa: D102
         yield _NoProgress()
-
-
-class WarningReporter(SilentReporter):
-    """A `Reporter` that turns warnings into Python warnings and shows nothing else."""
-
-    def warn(self, message: str) -> None:
-        """Issue a UserWarning."""
-        warnings.warn(message, stacklevel=2)
-
-
-class WarningsOnly(SilentReporter):
-    """A `Reporter` that passes warnings on to another reporter, and shows nothing else."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-
-    def warn(self, message: str) -> None:
-        """Pass a warning on."""
-        self._reporter.warn(message)
 
 
 class Hints:

@@ -4,8 +4,8 @@ Skipping a stage, refusing to discard training, describing what has changed and 
 file all read this table. The work of a stage is the function of the same name in `elmo_zh.stages`.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,6 @@ class Stage:
     intact_inputs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()  # Files and folders of the run that it writes
     resumes: bool = False  # Whether an unfinished stage resumes from what it has made, unless a change forbids it
-    bare_section: str = ""  # Section whose settings are recorded without its name
-    labels: Mapping[str, str] = field(default_factory=dict)  # Names for users of what is recorded by another name
 
     def words(self, run: Path) -> tuple[str | Path, ...]:
         """Return the words of the command that runs the stage."""
@@ -50,31 +48,15 @@ class Stage:
         return _covers((*self.reads, *self.selects), setting)
 
     def settings(self, config: Config) -> dict[str, Any]:
-        """Return the settings that decide the result, except for the budget, by their names in the stage record."""
-        recorded_names = {typed: recorded for recorded, typed in self.labels.items()}
-        bare = f"{self.bare_section}."
+        """Return the settings that decide the result, except for the budget."""
+        settings = _settings_with_effect(config)
         return {
-            recorded_names.get(name, name.removeprefix(bare)): value
-            for name, value in _settings_with_effect(config).items()
-            if _covers(self.reads, name) and name not in self.budget
+            name: value for name, value in settings.items() if _covers(self.reads, name) and name not in self.budget
         }
 
     def budget_settings(self, config: Config) -> dict[str, Any]:
-        """Return the settings that say how far to go, by their names in the stage record, which lack the section."""
-        values = _settings_with_effect(config)
-        return {name.partition(".")[2]: values[name] for name in self.budget}
-
-    def typed(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings in a stage record by the names that users type."""
-        budget = {name.partition(".")[2]: name for name in self.budget}
-        named = {budget[name]: value for name, value in record.get("budget", {}).items() if name in budget}
-        for name, value in record["settings"].items():
-            if isinstance(value, dict) and hasattr(Config(), name):
-                named |= {f"{name}.{key}": setting for key, setting in value.items()}
-            else:
-                is_bare = self.bare_section and "." not in name
-                named[self.labels.get(name, f"{self.bare_section}.{name}" if is_bare else name)] = value
-        return named
+        """Return the settings that say how far to go."""
+        return {name: value for name, value in _settings_with_effect(config).items() if name in self.budget}
 
 
 def _covers(names: Collection[str], setting: str) -> bool:
@@ -126,22 +108,18 @@ SEGMENT = Stage(
     argument="CORPUS",
     reads=("text",),
     makes=("segmented", "user_dictionary.txt"),
-    bare_section="text",
 )
 VOCAB = Stage(
     name="vocab",
     reads=("vocab", "text.split_unknown"),
     inputs=lambda _: ("segmented/train-*.txt",),
     makes=("vocab.data", "vocab.counts", "character_counts.tsv"),
-    bare_section="vocab",
 )
 WORD2VEC = Stage(
     name="word2vec",
     reads=("word2vec", "model.projection_dim"),
     inputs=_word2vec_inputs,
     makes=("word2vec.txt",),
-    bare_section="word2vec",
-    labels={"dimension": "model.projection_dim"},
 )
 ENCODE = Stage(
     name="encode",
@@ -149,7 +127,6 @@ ENCODE = Stage(
     inputs=lambda _: ("segmented/train-*.txt", "vocab.data", "character_counts.tsv"),
     optional_inputs=("segmented/heldout-*.txt", "segmented/train-*.documents"),
     makes=("ids",),
-    labels={"store_format": "format of the id store"},
 )
 TRAIN = Stage(
     name="train",
@@ -167,7 +144,6 @@ EXPORT = Stage(
     optional_inputs=("word2vec.txt", "about.md"),
     intact_inputs=("vocab.counts", "character_counts.tsv", "word2vec.txt"),
     makes=("model",),
-    labels={"checkpoint": "--checkpoint"},
 )
 # In the order in which they run.
 STAGES = (SEGMENT, VOCAB, WORD2VEC, ENCODE, TRAIN, EXPORT)
@@ -186,3 +162,9 @@ def earlier_stages(stage: Stage) -> tuple[Stage, ...]:
 def later_stages(stage: Stage) -> tuple[Stage, ...]:
     """Return the stages that run after a stage."""
     return STAGES[STAGES.index(stage) + 1 :]
+
+
+def makers_for(stage: Stage, config: Config) -> set[Stage]:
+    """Return the stages whose results a stage needs, directly or not."""
+    direct = {maker for pattern in stage.inputs(config) if (maker := maker_of(Path(pattern)))}
+    return direct.union(*(makers_for(maker, config) for maker in direct))

@@ -24,7 +24,7 @@ from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.counts import LineCounts, PassedOver, Tally
 from elmo_zh.corpus.readers.formats import has_fields
 from elmo_zh.corpus.sources import Sources
-from elmo_zh.engine.select import EngineChoice
+from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job

@@ -1,1 +1,1 @@
-"""The stages of a run, from raw text to a bundle, one file for each command."""
+"""The stages of a run, from raw text to a bundle, and the settings with which they run."""

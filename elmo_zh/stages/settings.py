@@ -1,19 +1,31 @@
 """Resolve the settings of a command before its first stage, including what the model to start from determines."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.config import Config
-from elmo_zh.errors import BundleError
+from elmo_zh.config import (
+    Config,
+    ModelConfig,
+    TextConfig,
+    VocabConfig,
+    preparation_settings,
+    result_settings,
+    with_defaults,
+)
+from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import is_in_training, load_record, require_files
+from elmo_zh.run.record import describe_settings, is_in_training, load_record, require_files
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.stage_table import SEGMENT, TRAIN, VOCAB, Stage
-from elmo_zh.stages.inputs import find_user_dictionary, text_settings
+from elmo_zh.text.segmenters import describe_segmenter
+
+if TYPE_CHECKING:
+    from elmo_zh.bundle.read import Bundle
 
 
 def resolve_settings(
@@ -45,17 +57,24 @@ def resolve_settings(
         init = config.vocab.init
     if not init:
         return config
-    from elmo_zh.bundle.settings import take_bundle_settings, take_text_settings
+    from elmo_zh.bundle.read import load_bundle
 
     if SEGMENT in stages and not run.config.exists():
-        config = replace(config, text=take_text_settings(config.text, Path(init), named, reporter))
+        config = replace(config, text=take_text_settings(config.text, load_bundle(Path(init)), named, reporter))
     if (is_in_training(run) and not force) or _has_used(run, init):
         return config
     if SEGMENT in stages:
         prepared = text_settings(config, find_user_dictionary(run, config))
     else:
         prepared = load_record(run.stage_record("segment"), damaged_is_none=force).get("settings", {})
-    return take_bundle_settings(config, Path(init), prepared, named, reporter, with_words=keeps_words)
+    bundle = load_bundle(Path(init))
+    require_same_text(bundle, prepared, reporter)
+    config = replace(config, model=take_model_settings(config.model, bundle, named, reporter))
+    if keeps_words:
+        config = replace(config, vocab=_with_room(config.vocab, bundle, named, reporter))
+    if problems := list(config.problems()):
+        raise ConfigError(*(f"{problem} ({bundle.path})" for problem in problems))
+    return config
 
 
 def _with_real_paths(run: RunDir, config: Config, stages: Collection[Stage]) -> Config:
@@ -81,5 +100,114 @@ def _real_inits(config: Config) -> dict[str, str]:
 def _has_used(run: RunDir, init: str) -> bool:
     """Return whether a stage of the run has already used the bundle to start from, which is gone."""
     records = (load_record(run.stage_record(name), damaged_is_none=True) for name in ("vocab", "train"))
-    was_used = any({"init", "train.init"} & record.get("settings", {}).keys() for record in records)
+    was_used = any({"vocab.init", "train.init"} & record.get("settings", {}).keys() for record in records)
     return was_used and not Path(init).exists()
+
+
+def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
+    """Return the user dictionary in the settings, or the run's copy of it if the original no longer exists."""
+    if not config.text.dictionary:
+        return None
+    dictionary = Path(config.text.dictionary)
+    if not dictionary.exists() and run.user_dictionary.exists():
+        return run.user_dictionary
+    require_files(run, [dictionary])
+    return dictionary
+
+
+def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
+    """Return all settings that decide how text becomes tokens, with the version of the segmenter."""
+    settings = {**preparation_settings(config.text), "segmenter_version": describe_segmenter(config.text, dictionary)}
+    return {f"text.{name}": value for name, value in settings.items()}
+
+
+# What the model to start from determines
+
+
+def model_settings(bundle: "Bundle") -> dict[str, Any]:
+    """Return, by name, the settings in section model that a bundle's weights determine."""
+    from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
+
+    shape, characters = bundle.shape, bundle.shape.characters
+    if characters is not None and not characters.is_published:
+        message = _("{path} is an ELMoForManyLangs model, which elmo-zh cannot train. Start from another model.")
+        raise BundleError(message.format(path=bundle.path))
+    settings: dict[str, Any] = {name: getattr(shape, name) for name in ("mode", *SHAPE_SETTINGS)}
+    if bundle.weights.has_softmax:
+        settings["tie_softmax"] = bundle.weights.is_tied
+    if characters is not None:
+        settings |= {name: getattr(characters, field) for name, field in CHARACTER_SETTINGS.items()}
+    return settings
+
+
+def _with_room(config: VocabConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> VocabConfig:
+    """Enlarge the vocabulary in the settings if the bundle's words fill it."""
+    if bundle.vocabulary is None:
+        message = _(
+            "{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"
+            " model's weights alone: --set train.init={path}"
+        )
+        raise BundleError(message.format(path=bundle.path))
+    num_rows = len(bundle.vocabulary)
+    if "vocab.size" in named or not 0 < config.size <= num_rows:
+        return config
+    size = num_rows + config.size
+    message = _("vocab.size is now {size}: the {rows} words of the model to start from, and new words of the text.")
+    reporter.note(message.format(size=size, rows=num_rows))
+    return replace(config, size=size)
+
+
+def take_model_settings(
+    config: ModelConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter
+) -> ModelConfig:
+    """Return the settings of section model with the bundle's values; raise RunError if those `named` differ."""
+    different = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
+    if refused := {name: value for name, value in different.items() if f"model.{name}" in named}:
+        message = _("{path} has different model settings ({listed}). To start from that model, leave out yours.")
+        raise RunError(message.format(path=bundle.path, listed=_changes("model", config, refused)))
+    _report("model", config, different, bundle, reporter)
+    return replace(config, **different)
+
+
+def take_text_settings(config: TextConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> TextConfig:
+    """Return the text settings with the bundle's values for making tokens, except those `named` and the dictionary."""
+    if bundle.text is None:
+        return config
+    there = result_settings(bundle.text, without=("user_dictionary",))
+    names = [name for name in with_defaults(bundle.info["text"]) if name in there and f"text.{name}" not in named]
+    different = {name: there[name] for name in names if getattr(config, name) != there[name]}
+    _report("text", config, different, bundle, reporter)
+    return replace(config, **different)
+
+
+def _changes(section: str, config: Any, values: Mapping[str, Any]) -> str:
+    before = {f"{section}.{name}": getattr(config, name) for name in values}
+    return ", ".join(describe_settings(before, {f"{section}.{name}": value for name, value in values.items()}))
+
+
+def _report(section: str, config: Any, values: Mapping[str, Any], bundle: "Bundle", reporter: Reporter) -> None:
+    if values:
+        message = _("Settings taken from {path}: {listed}.")
+        reporter.note(message.format(path=bundle.path, listed=_changes(section, config, values)))
+
+
+def require_same_text(bundle: "Bundle", settings: Mapping[str, Any], reporter: Reporter) -> None:
+    """Raise RunError unless a run prepares text as the bundle does, so that words match; warn if this is unknown."""
+    if bundle.text is None:
+        message = _(
+            "{path} does not say how its training text was segmented. If this run's text was segmented differently,"
+            " many words will not match."
+        )
+        reporter.warn(message.format(path=bundle.path))
+        return
+    there = {**result_settings(bundle.text), "segmenter_version": bundle.info["segmenter"]}
+    here = with_defaults({name.removeprefix("text."): value for name, value in settings.items()})
+    # Splitting unknown words does not change the others; the dictionary is part of the segmenter's version.
+    names = (here.keys() & {*with_defaults(bundle.info["text"]), "segmenter_version"}) - {"split_unknown"}
+    pairs = [{f"text.{name}": values[name] for name in names} for values in (here, there)]
+    if changes := describe_settings(*pairs):
+        message = _(
+            "{path} was trained on text prepared differently ({listed}), so the words of this run would not match the"
+            " model's. Segment the corpus again, with the model's settings and its version of the segmenter."
+        )
+        raise RunError(message.format(path=bundle.path, listed=", ".join(changes)))

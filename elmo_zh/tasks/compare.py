@@ -23,8 +23,8 @@ from elmo_zh.pictures.canvas import save_picture
 from elmo_zh.pictures.figures import learning_figure
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.run.job import Files, Json, Step, Work, run_job
-from elmo_zh.run.mark import write_mark, written_as
-from elmo_zh.run.reporter import Reporter, SilentReporter, WarningsOnly, counted
+from elmo_zh.run.outputs import write_mark, written_as
+from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.tables import table
 from elmo_zh.tasks import linear
 from elmo_zh.tasks.datasets import Dataset, Split, choose_rows, find_files, load_dataset, split_into_folds
@@ -495,7 +495,7 @@ class _Study:
     def _train(self, dataset: Dataset, setting: Setting) -> tuple[list[Prediction], dict[str, Any]]:
         """Train a network; return its predictions for the test examples, and the attributes that it sets in `Run`."""
         model, share, seed, fold = setting
-        settings, reporter = self._job.fit.settings, WarningsOnly(self._work.reporter)
+        settings, reporter = self._job.fit.settings, SilentReporter(self._work.reporter.warn)
         name = f"{self.models.index(model)}-{share}-seed-{seed}-fold-{fold}"
         work = Work(self._work.path / "networks" / name, reporter)
         by_characters = settings.kind == "tag" and not dataset.by_words

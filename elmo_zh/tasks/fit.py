@@ -24,7 +24,7 @@ from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.figures import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Work, run_job
-from elmo_zh.run.mark import written_as
+from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, has_ids_as_labels, load_dataset
 from elmo_zh.tasks.linear import save_members

@@ -25,7 +25,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest, parse_json, write_json
 from elmo_zh.run.job import Work, run_job
-from elmo_zh.run.mark import write_mark, written_as
+from elmo_zh.run.outputs import write_mark, written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.tasks.datasets import describe_data, find_files, load_dataset

@@ -26,8 +26,8 @@ from elmo_zh.corpus.readers.examples import OUTSIDE, Example, UnlabelledError, d
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
 from elmo_zh.language import _
-from elmo_zh.run.files import atomic_path, claimed_output, file_digest, read_json, write_json
-from elmo_zh.run.mark import require_unchanged, write_mark, written_as
+from elmo_zh.run.files import atomic_path, file_digest, read_json, write_json
+from elmo_zh.run.outputs import claimed_output, require_unchanged, write_mark, written_as
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.datasets import report_reading
 from elmo_zh.tasks.encode_texts import (

@@ -20,6 +20,7 @@ from elmo_zh.model.batches import build_inputs, pad_sentences
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.reader.batches import mark_sentence
 from elmo_zh.run.arrays import load_npy, save_npy, write_header
+from elmo_zh.run.files import require_disk_space
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.text.sentences import WINDOW_ITEMS, iter_windows
 
@@ -69,7 +70,7 @@ class VectorCache(_SentenceRows):
         if not joined:
             num_tokens = sum(map(len, first_rows))
             shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
-            work.require_space(work.path / "vectors", 4 * int(np.prod(shape)))
+            require_disk_space(work.path / "vectors", 4 * int(np.prod(shape)))
             step = Step(name="vectors", compute=_Vectors(embedder), unit="tokens", size=int, total=num_tokens)
             parts = list(work.run(step, iter_windows(first_rows, len, most_items=most_sentences)))
             joined = list(work.run(Step(name="join", compute=_Join(shape, parts)), [None]))

@@ -21,8 +21,7 @@ from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.reader.weights import ModelWeights
-from elmo_zh.run.disk_space import require_disk_space
-from elmo_zh.run.files import atomic_path
+from elmo_zh.run.files import atomic_path, require_disk_space
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names, ended_at, load_record
 from elmo_zh.run.reporter import Reporter

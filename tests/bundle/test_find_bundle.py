@@ -6,7 +6,7 @@ import pytest
 from drawn_bundles import install_model
 
 from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle
-from elmo_zh.run.mark import write_mark
+from elmo_zh.run.outputs import write_mark
 
 
 def make_run(path: str, *parts: str) -> None:

@@ -1,4 +1,4 @@
-"""No command writes over what it reads, not even with --force: what it is given, and what a task or an index names."""
+"""No command writes over what it is given to read, not even with --force."""
 
 import os
 from collections.abc import Iterator
@@ -23,9 +23,7 @@ WRITTEN = {
 
 # The last words of each command, and the file at stake.
 ENDANGERED = (
-    ("task predict t.txt --task task --output", "model/weights.hdf5"),
     ("task predict t.txt --task task --output", "task/task.json"),
-    ("senses 果 --index index --output", "model/bundle.json"),
     ("senses 果 --index index --no-substitutes --picture", "index/words.npy"),
     ("explore index --word 果 --labels w.txt --output", "w.txt"),
     ("drift index index --output", "index/index.json"),

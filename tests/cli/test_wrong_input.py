@@ -142,15 +142,3 @@ def test_raw_text_for_a_model_of_another_segmenter(model: Path, sample_run: Samp
         assert told.startswith(f"{model} was trained with segmenter jieba 0.39")
         assert f"jieba {here['version']}" in told
         assert elmo_zh(command, text, "--segmented", "--model", model).status == 0
-
-
-# Found by reading the code and trying
-
-
-def test_text_settings_other_than_the_training_texts_are_not_exported(run: Path) -> None:
-    """Also where the settings of the run say so; tests/run/test_other_stages.py has the command line."""
-    saved = run / "config.toml"
-    saved.write_text(saved.read_text("utf-8").replace('segmenter = "jieba"', 'segmenter = "character"'), "utf-8")
-    told = elmo_zh("export", "--run", run).only_error()
-    assert told.startswith(f"{run}: text settings have changed since ")
-    assert "(text.segmenter jieba -> character)" in told

@@ -15,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.explore import server as browser_module
 from elmo_zh.explore.server import ExploreServer
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.mark import write_mark
+from elmo_zh.run.outputs import write_mark
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
 pytest.importorskip("bokeh", reason="bokeh is not installed: pip install 'bokeh>=3.6'")

@@ -13,7 +13,7 @@ from elmo_zh.contexts.build_index import IndexJob, IndexReport, IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.job import run_job
-from elmo_zh.run.mark import MARK
+from elmo_zh.run.outputs import MARK
 from elmo_zh.run.reporter import SilentReporter
 
 LINES = (

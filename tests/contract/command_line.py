@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from elmo_zh.cli import main
-from elmo_zh.run.mark import MARK
+from elmo_zh.run.outputs import MARK
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("segment", "vocab", "word2vec", "encode", "train", "export")

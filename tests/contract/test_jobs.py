@@ -28,7 +28,7 @@ from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpJob, DumpSettings
-from elmo_zh.engine.engine import Engine, worker_processes
+from elmo_zh.engine import Engine, worker_processes
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.model.precision import FLOAT32

@@ -67,10 +67,16 @@ def test_stage_commands_answer_with_one_json_object(stage_by_stage: tuple[Path, 
     assert sorted(path.name for path in run.parent.iterdir()) == ["elsewhere", "run"]
 
 
-def test_a_run_elsewhere_is_not_the_latest(sample_run: SampleRun, tmp_path: Path) -> None:
-    (tmp_path / "runs" / "latest").unlink(missing_ok=True)
+def test_a_run_elsewhere_is_not_the_latest_and_a_real_folder_is_left_alone(
+    sample_run: SampleRun, run: Path, tmp_path: Path
+) -> None:
+    latest = tmp_path / "runs" / "latest"
+    latest.unlink(missing_ok=True)
     assert elmo_zh("pipeline", sample_run.corpus, "--run", sample_run.path).status == 0
-    assert not (tmp_path / "runs" / "latest").exists()
+    assert not latest.exists()
+    (latest / "mine").mkdir(parents=True)
+    assert elmo_zh("pipeline", sample_run.corpus, "--run", run).status == 0
+    assert list(latest.iterdir()) == [latest / "mine"]
 
 
 def test_a_run_can_be_moved_and_its_corpus_too(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
@@ -96,15 +102,6 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("encode", "--run", run, "--json").result()["skipped"] is True
 
 
-def test_a_real_folder_named_latest_is_left_alone(sample_run: SampleRun, run: Path, tmp_path: Path) -> None:
-    latest = tmp_path / "runs" / "latest"
-    latest.mkdir()
-    (latest / "mine").touch()
-    assert elmo_zh("pipeline", sample_run.corpus, "--run", run).status == 0
-    assert (latest / "mine").exists()
-    assert not latest.is_symlink()
-
-
 def press_control_c(*_: object) -> None:
     signal.raise_signal(signal.SIGINT)
 
@@ -116,7 +113,7 @@ def terminate(*_: object) -> None:
 @pytest.mark.parametrize(
     ("stage", "place", "stop", "status"),
     [
-        ("word2vec", "elmo_zh.stages.word2vec.save_word_vectors", press_control_c, 130),
+        ("word2vec", "elmo_zh.stages.text.save_word_vectors", press_control_c, 130),
         ("export", "elmo_zh.bundle.write._write_golden", terminate, 143),
     ],
 )

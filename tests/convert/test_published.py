@@ -27,7 +27,7 @@ from safetensors.numpy import load_file
 from elmo_zh import ElmoEmbedder
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.mark import MARK
+from elmo_zh.run.outputs import MARK
 
 # Distinct primes, so that a swapped axis fails: P, D, L, V; c, N (the filters') and slots of characters.
 P, D, L, V = 5, 13, 2, 11

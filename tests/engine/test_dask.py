@@ -14,16 +14,12 @@ from drawn_bundles import SHAPES, write_model
 from engine.dask_cluster import IMPORTED, Cluster, started, wait_for_address
 from messages import message_of
 
-from elmo_zh.config import Config, TextConfig
-from elmo_zh.engine import select
-from elmo_zh.engine.engine import Shared
-from elmo_zh.engine.select import EngineChoice, dask_workers
+from elmo_zh import engine as engine_module
+from elmo_zh.config import TextConfig
+from elmo_zh.engine import Shared, dask_workers
 from elmo_zh.errors import BundleError, ClusterError, CorpusError
 from elmo_zh.run.job import FinishedPart, _compute, _Task, run_job
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.stages.segment import segment
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'distributed>=2026.1'")
 
@@ -67,7 +63,7 @@ class Killing(SilentReporter):
         self._victim.kill()
 
 
-@pytest.mark.parametrize("name", ["score", "embed", "index", "vocab", "encode"])
+@pytest.mark.parametrize("name", ["segment", "score", "embed", "index", "vocab", "encode"])
 def test_workers_make_the_bytes_that_this_machine_makes_though_one_is_killed(
     two_workers: Cluster, given: Given, tmp_path: Path, name: str
 ) -> None:
@@ -78,19 +74,6 @@ def test_workers_make_the_bytes_that_this_machine_makes_though_one_is_killed(
         run_job(there, force=False, reporter=Killing(victim), engine=engine)
     assert victim.wait() == -signal.SIGKILL
     assert contents_alone(tmp_path / "there") == contents_alone(tmp_path / "here")
-
-
-def test_segmenting_too(two_workers: Cluster, tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("".join(f"第{k}天天气很好。今天下雨了。\n\n" for k in range(15_000)), encoding="utf-8")
-    config = Config(text=TextConfig(segmenter="character", shard_bytes=2**16))
-    made = []
-    for engine in (EngineChoice(num_workers=1), EngineChoice(kind="dask", scheduler=two_workers.address)):
-        run = RunDir(tmp_path / engine.kind)
-        segment(StageContext(run=run, config=config, engine=engine, reporter=SilentReporter()), [str(corpus)])
-        made.append({path.name: path.read_bytes() for path in sorted(run.segmented.iterdir())})
-    assert made[0] == made[1]
-    assert len(made[0]) > 7
 
 
 def test_every_task_is_done_and_errors_of_tasks_are_told(two_workers: Cluster, tmp_path: Path) -> None:
@@ -115,7 +98,7 @@ def test_a_model_that_workers_cannot_find(two_workers: Cluster, given: Given, tm
 
 
 def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr(engine_module, "SECONDS_TO_CONNECT", 0.5)
     for address, place in (("tcp://127.0.0.1:9", "tcp://127.0.0.1:9"), ("", "--scheduler"), ("nonsense://x", "nonse")):
         assert place in message_of(ClusterError, lambda: dask_workers(address).__enter__())  # noqa: B023
 
@@ -145,9 +128,9 @@ def test_what_cannot_be_done(
     given: Given, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     monkeypatch.chdir(given.text.parent)
-    find_spec = select.importlib.util.find_spec
+    find_spec = engine_module.importlib.util.find_spec
     monkeypatch.setattr(
-        select.importlib.util, "find_spec", lambda name: None if name == "distributed" else find_spec(name)
+        engine_module.importlib.util, "find_spec", lambda name: None if name == "distributed" else find_spec(name)
     )
     command, *options = arguments
     dask = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")

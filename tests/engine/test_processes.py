@@ -1,4 +1,4 @@
-"""Tasks in worker processes: all done, whatever dies."""
+"""Tasks in worker processes: all done, or an error that names what to do."""
 
 import os
 import signal
@@ -6,12 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from multiprocessing import active_children
-from pathlib import Path
 
 import pytest
 
-from elmo_zh.engine.engine import ThisProcess, worker_processes
-from elmo_zh.engine.select import EngineChoice
+from elmo_zh.engine import EngineChoice, ThisProcess, worker_processes
 from elmo_zh.errors import ClusterError, CorpusError
 
 LARGE = 10_000_000
@@ -19,15 +17,6 @@ LARGE = 10_000_000
 
 def square(number: int) -> int:
     return number * number
-
-
-def die_once(task: tuple[Path, int]) -> int:
-    """Kill the worker the first time that number 5 comes."""
-    folder, number = task
-    if number == 5 and not (folder / "died").exists():
-        (folder / "died").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
 
 
 def die(_task: int) -> int:
@@ -59,15 +48,8 @@ def test_every_task_is_done_and_taken_as_it_is_needed() -> None:
         assert sorted(engine.run(square, [])) == []
 
 
-def test_what_died_with_a_worker_is_done_again(tmp_path: Path) -> None:
-    with worker_processes(2) as engine:
-        done = [result for _, result in engine.run(die_once, [(tmp_path, number) for number in range(20)])]
-    assert (tmp_path / "died").exists()
-    assert sorted(done) == list(range(20))
-
-
-def test_workers_that_always_die_are_an_error() -> None:
-    message = r"Worker processes were killed three times in a row.*--set text\.num_workers=1"
+def test_a_worker_that_dies_is_an_error() -> None:
+    message = r"A worker process was killed.*--set text\.num_workers=1"
     with pytest.raises(ClusterError, match=message), worker_processes(2) as engine:
         list(engine.run(die, [1, 2, 3]))
     assert active_children() == []
@@ -91,7 +73,7 @@ def test_little_work_and_one_worker_need_no_processes() -> None:
 def test_a_closed_terminal_ends_all() -> None:
     code = """
 import signal, sys, time
-from elmo_zh.engine.engine import worker_processes
+from elmo_zh.engine import worker_processes
 
 signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
 if __name__ == "__main__":

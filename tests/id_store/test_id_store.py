@@ -54,7 +54,7 @@ def build_of(
         num_slots=num_slots,
         output=folder / "ids",
     )
-    return run_job(job, force=False, reporter=SilentReporter()).counts
+    return run_job(job, force=False, reporter=SilentReporter())
 
 
 def build(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | None = None) -> dict[str, int]:

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from contract.command_line import SampleRun, changed_json, elmo_zh, succeed
 from planning.corpora import FAST, write_corpus
 
-from elmo_zh.info.describe import findings_of_records, list_lines, list_runs
-from elmo_zh.run.mark import kind_of
+from elmo_zh.info.describe import list_lines, list_runs
+from elmo_zh.run.outputs import kind_of
 
 
 def test_a_run_that_is_only_segmented() -> None:
@@ -104,27 +103,3 @@ def test_one_wrong_record_does_not_hide_the_other_runs(run: Path) -> None:
     assert sum(1 for _ in list_lines(runs)) == 3
     (run / "stages" / "segment.json").write_text("{", encoding="utf-8")
     assert sorted(list_runs(run.parent), key=lambda each: str(each["path"]))[0]["corpus"] == []
-
-
-def counts_of(records: dict[str, dict[str, Any]]) -> dict[str, float]:
-    return {finding["what"]: finding["count"] for finding in findings_of_records(records)}
-
-
-def test_what_is_odd_in_records() -> None:
-    def source(characters: int, kept: int) -> dict[str, int]:
-        return {"characters": characters, "kept_characters": kept}
-
-    records: dict[str, dict[str, Any]] = {
-        "segment": {
-            "sources": {"a": source(10, 0), "b": source(10, 2), "c": source(10, 9)},
-            "counts": {"heldout_tokens": 1, "train_tokens": 99_999},
-        },
-        "vocab": {"counts": {"coverage": 0.8}},
-    }
-    assert counts_of(records) == {
-        "sources with most of their text left out": 2,
-        "unusual share of held-out tokens": 0.00001,
-        "tokens outside the vocabulary": 0.2,
-    }
-    sound = {"segment": {"counts": {"heldout_tokens": 1, "train_tokens": 99}}, "vocab": {"counts": {"coverage": 0.95}}}
-    assert counts_of(sound) == counts_of({}) == {}

@@ -10,8 +10,7 @@ from contract.command_line import ROOT
 from elmo_zh.config import Config, TextConfig, Word2vecConfig
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.planning import PlanLimits
-from elmo_zh.planning.plan import make_plan
-from elmo_zh.planning.sample import Sample
+from elmo_zh.planning.plan import Sample, make_plan
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.text.sentences import split_sentences
 

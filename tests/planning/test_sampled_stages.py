@@ -12,7 +12,7 @@ import pytest
 from packed import zip_of
 from planning.corpora import figures_of, lines, sample_of
 
-from elmo_zh.planning import sample
+from elmo_zh.planning import plan
 
 TEXT = lines(20_000)
 
@@ -81,7 +81,7 @@ def test_what_time_does_not_suffice_for_is_like_what_was_read(
         (tmp_path / f"{number}.txt").write_text("\n".join(TEXT[number * 40 : number * 40 + 40]), encoding="utf-8")
     truth = sample_of(tmp_path)
     times = iter(range(10**9))
-    monkeypatch.setattr(sample.time, "monotonic", lambda: float(next(times)))
+    monkeypatch.setattr(plan.time, "monotonic", lambda: float(next(times)))
     part = sample_of(tmp_path, seconds=seconds, seed=seed)
     assert part.num_unreached > 0
     assert part.totals["characters"] == pytest.approx(truth.totals["characters"], rel=0.25)

@@ -6,7 +6,16 @@ import pytest
 from messages import message_of
 
 from elmo_zh.errors import OutputError
-from elmo_zh.run.mark import KINDS, MARK, changed_files, kind_of, load_mark, require_unchanged, write_mark, written_as
+from elmo_zh.run.outputs import (
+    KINDS,
+    MARK,
+    changed_files,
+    kind_of,
+    load_mark,
+    require_unchanged,
+    write_mark,
+    written_as,
+)
 
 FILES = {"index.json": "{}", "occurrences.npy": "12", "deep/notes.txt": "山"}
 

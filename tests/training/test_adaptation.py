@@ -9,18 +9,13 @@ from drawn_bundles import draw_source
 from messages import Heard, message_of
 
 from elmo_zh.bundle.read import Bundle, load_bundle
-from elmo_zh.bundle.settings import (
-    model_settings,
-    require_same_text,
-    take_model_settings,
-    take_text_settings,
-)
 from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import ModelConfig, TextConfig
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.language_model import LanguageModel, build_modules, build_shape, weights_of
 from elmo_zh.reader.shape import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
+from elmo_zh.stages.settings import model_settings, require_same_text, take_model_settings, take_text_settings
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.training.initial_weights import move_weights
 from elmo_zh.vocabulary.lexicon import BYTES
@@ -175,12 +170,12 @@ def test_a_model_of_manylangs_is_refused(tmp_path: Path) -> None:
 def prepared(**changes: object) -> dict[str, object]:
     """Return the settings that the segment stage records for text prepared like the bundle's."""
     return {
-        "segmenter": "character",
-        "unicode_form": "NFC",
-        "split_sentences": True,
-        "heldout_share": 0.01,
-        "segmenter_version": {"name": "character", "version": "1"},
-        **changes,
+        "text.segmenter": "character",
+        "text.unicode_form": "NFC",
+        "text.split_sentences": True,
+        "text.heldout_share": 0.01,
+        "text.segmenter_version": {"name": "character", "version": "1"},
+        **{f"text.{name}": value for name, value in changes.items()},
     }
 
 
@@ -203,7 +198,7 @@ def test_a_new_run_takes_the_text_settings_of_the_bundle(tmp_path: Path) -> None
     bundle = write(tmp_path / "bundle", drawn_model(TOKEN, OLD, seed=3), text=text)
     config, listener = TextConfig(), Heard()
     assert config.jieba_hmm
-    taken = take_text_settings(config, bundle.path, {"text.split_sentences"}, listener)
+    taken = take_text_settings(config, bundle, {"text.split_sentences"}, listener)
     # What the user named stays, to be refused; all else that is no part of the bundle's stays too.
     assert taken == replace(config, jieba_hmm=False)
     assert listener.notes == [f"Settings taken from {bundle.path}: text.jieba_hmm true -> false."]

@@ -1,25 +1,37 @@
-"""The train stage: train on the token id store and write checkpoints, in one process or several."""
+"""The stages that make a model, train and export, and `pipeline`, which runs all stages."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle import FLOAT32_BUNDLE, BundleForm, BundleLayout
 from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
 from elmo_zh.id_store.layout import store_files
 from elmo_zh.language import _
-from elmo_zh.run.files import file_digest
-from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageContext, StageOutcome, StageResult, require_files, run_stage, source_digest
+from elmo_zh.run.files import UNFINISHED, file_digest, remove, sync_folder
+from elmo_zh.run.layout import LATEST, RunDir
+from elmo_zh.run.record import (
+    StageContext,
+    StageResult,
+    input_files,
+    require_files,
+    require_intact,
+    require_same_settings,
+    run_stage,
+    source_digest,
+)
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.run.stage_table import TRAIN
+from elmo_zh.run.stage_table import EXPORT, TRAIN
+from elmo_zh.stages.settings import text_settings
+from elmo_zh.stages.text import encode, segment, vocab, word2vec
 
 if TYPE_CHECKING:
     from elmo_zh.training.distributed import ProcessGroup
 
 
-def train(context: StageContext, *, device: str | None = None, group: "ProcessGroup | None" = None) -> StageOutcome:
+def train(context: StageContext, *, device: str | None = None, group: "ProcessGroup | None" = None) -> StageResult:
     """Run the train stage; `device`, if given, is for this session only. In a process group, only rank 0 calls this."""
     run, config, reporter = context.run, context.config, context.reporter
     require_files(run, [run.ids, run.vocab])
@@ -89,3 +101,55 @@ def _read_config(values: dict[str, Any]) -> Config:
         for f in fields(Config)
     }
     return Config(**sections)
+
+
+def export(
+    context: StageContext, *, checkpoint: str = "best", output: Path | None = None, form: BundleForm = FLOAT32_BUNDLE
+) -> StageResult:
+    """Write a checkpoint (best, last or a step number) as a bundle: to RUN/model, or to `output` in the given form."""
+    run, config, reporter = context.run, context.config, context.reporter
+    input_files(EXPORT, context)
+    from elmo_zh.training.bundle_export import choose_step, export_checkpoint
+    from elmo_zh.training.checkpoint import CheckpointFolder
+
+    dictionary = run.user_dictionary if config.text.dictionary else None
+    facts = {"checkpoint": checkpoint, **text_settings(config, dictionary)}
+    require_same_settings(EXPORT, run, config, facts)
+    step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
+    if output is not None:
+        # An export to another place is not a stage of the run: it is never skipped, and leaves no record.
+        require_intact(EXPORT, run, {})
+        export_checkpoint(run, config, step, output, form=form, force=context.force, reporter=reporter)
+        return StageResult(counts={"step": step}, skipped=False)
+
+    started_from = filter(Path.exists, (run.start / "start.json", run.start / "word2vec.hdf5"))
+    files = {path.name: path for path in (*CheckpointFolder(run.checkpoints).files(step), *started_from)}
+
+    def work() -> StageResult:
+        export_checkpoint(run, config, step, run.model, form=FLOAT32_BUNDLE, force=True, reporter=reporter)
+        return StageResult(outputs=sorted(run.model.iterdir()), counts={"step": step})
+
+    return run_stage(EXPORT, context, work, files=files, facts=facts)
+
+
+def pipeline(context: StageContext, corpus: Sequence[str]) -> None:
+    """Run all stages in order, skipping word2vec if training starts from a bundle."""
+    segment(context, corpus)
+    vocab(context)
+    if not context.config.train.init:
+        word2vec(context)
+    encode(context)
+    train(context)
+    export(context)
+
+
+def link_latest(run: RunDir) -> None:
+    """Make runs/latest in the current folder a link to a run in runs/; a real folder with that name is left alone."""
+    runs, path = LATEST.parent.resolve(), run.path.resolve()
+    if runs not in path.parents or (LATEST.exists() and not LATEST.is_symlink()):
+        return
+    unfinished = LATEST.with_name(LATEST.name + UNFINISHED)
+    remove(unfinished)
+    unfinished.symlink_to(path.relative_to(runs), target_is_directory=True)
+    unfinished.replace(LATEST)
+    sync_folder(LATEST.parent)

@@ -1,0 +1,253 @@
+"""Claim the outputs of commands, lock them, and mark folders with what they are.
+
+Locks end with their process. A run has its lock inside. The lock of an output is in a folder for the user's temporary
+files, under a name made from the output's path, so that nothing beside the output is touched; other users and other
+machines do not see it. The mark of a folder, `elmo-zh.json`, says its kind, its format, what it was made from, and
+lists its files.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmo_zh.errors import OutputError
+from elmo_zh.language import N_, _
+from elmo_zh.run.files import (
+    PARTS,
+    file_digest,
+    make_folder,
+    read_sealed,
+    remove_left_over,
+    require_regular,
+    sealed,
+    write_json,
+)
+from elmo_zh.version import __version__
+
+# The paths that the running command was given to read.
+_INPUTS: ContextVar[tuple[Path, ...]] = ContextVar("inputs", default=())
+
+
+@contextmanager
+def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
+    """Prevent outputs in the block from replacing these inputs."""
+    token = _INPUTS.set(tuple(inputs))
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
+
+
+def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
+    """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
+
+    Inputs are these paths and those that the running command was given. The unfinished work is beside the output, and
+    must not replace an input either.
+    """
+    require_regular(output)
+    replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
+    for source in filter(os.path.exists, (*inputs, *_INPUTS.get()) if replaced else ()):
+        for path in replaced:
+            real_path, real_source = path.resolve(), source.resolve()
+            is_inside = path.is_file() and real_source in real_path.parents
+            if path.samefile(source) or real_path in real_source.parents or is_inside:
+                message = _("{path} would replace {source}, which this command reads. {advice}")
+                advice = advice or _("Choose another {option}.").format(option="--output")
+                raise OutputError(message.format(path=path, source=source, advice=advice))
+
+
+@contextmanager
+def claimed_output(
+    output: Path,
+    inputs: Iterable[Path],
+    is_own: Callable[[Path], bool],
+    *,
+    force: bool,
+    names: tuple[str, str] = ("--output", "--force"),
+) -> Iterator[None]:
+    """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
+
+    Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
+    """
+    gaps = {"path": output, "option": names[0], "force": names[1]}
+    if output.is_dir() and not is_own(output):
+        message = _("{path} is a folder with content that this command did not create. Choose another {option}.")
+        raise OutputError(message.format(**gaps))
+    require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
+    make_folder(output.parent)
+    if not os.access(output.parent, os.W_OK):
+        message = _("{folder} is not writable. Change its permissions, or choose another folder.")
+        raise OutputError(message.format(folder=output.parent))
+    with locked(output_lock(output), output):
+        remove_left_over(output.with_name(output.name + PARTS))  # by a command that was killed while it removed them
+        if output.exists() and not force:
+            message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
+            raise OutputError(message.format(**gaps))
+        if output.exists() and not is_own(output):
+            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
+            raise OutputError(message.format(**gaps))
+        yield
+
+
+# Locks
+
+
+def output_lock(output: Path) -> Path:
+    """Return the path of an output's lock; create its folder."""
+    folder = Path(tempfile.gettempdir()) / f"elmo-zh-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        message = _("{folder} is not a folder of yours. Name another folder for temporary files: TMPDIR=FOLDER")
+        raise OutputError(message.format(folder=folder))
+    return folder / f"{hashlib.sha256(os.fsencode(output.resolve())).hexdigest()}.lock"
+
+
+@contextmanager
+def locked(path: Path, what: Path) -> Iterator[None]:
+    """Hold a lock file during the block; raise OutputError if another process holds the lock of `what`.
+
+    The file is removed at the end. A process that opened it just before that would lock a file that no other process
+    can see, so it is refused too. A file that is not an empty one is somebody else's, and is left alone.
+    """
+    import fcntl  # which not every system has
+
+    not_ours = _("{path} is not a lock of elmo-zh, which needs this name. Move it away.").format(path=path)
+    in_use = _("{path} is in use by another elmo-zh process. Wait until that process ends.").format(path=what)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise OutputError(not_ours) from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size:
+            raise OutputError(not_ours)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(in_use) from None
+        if not (path.exists() and os.path.samestat(path.stat(), status)):
+            raise OutputError(in_use)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+# Marks
+
+MARK = "elmo-zh.json"
+# The folder inside an index where `explore` keeps its results; they may be deleted at any time.
+CACHE = "pages"
+# Larger files are listed without a digest; an index and a task record the digests of their arrays elsewhere.
+_LARGEST_DIGESTED_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of folder: its name, the files that show it without a mark, and the command that uses it."""
+
+    what: str
+    files: tuple[str, ...]
+    reader: tuple[str, ...] = ()
+
+
+# A bundle and a model in the layout of another program have no mark: their layouts are published, and bundle.json has
+# the digests of the bundle. Indexes, tasks, comparisons, probes and runs of earlier versions have none either.
+KINDS = {
+    "bundle": Kind(N_("a model bundle"), ("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
+    "run": Kind(N_("a run"), ("config.toml", "stages")),
+    "index": Kind(N_("an index"), ("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
+    "task": Kind(N_("a trained task"), ("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
+    "comparison": Kind(N_("a comparison"), ("comparison.json", "comparison.md")),
+    "probe": Kind(N_("a probe"), ("probe.json", "probe.md")),
+    "vectors": Kind(N_("a folder of vectors"), ("info.json", "vectors.npy")),
+    "model": Kind(N_("a model in another program's layout"), ("options.json", "vocab.txt")),
+}
+
+
+def write_mark(folder: Path, kind: str, number: int, made_from: Mapping[str, Any]) -> None:
+    """Mark a folder whose other files are complete; `number` is the version of the kind's format."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if kind != "run" else []
+    digests = {
+        path.relative_to(folder).as_posix(): file_digest(path)
+        if path.stat().st_size <= _LARGEST_DIGESTED_BYTES
+        else None
+        for path in files
+    }
+    mark = {"kind": kind, "format": number, "elmo_zh": __version__, "made_from": dict(made_from), "files": digests}
+    write_json(folder / MARK, sealed(mark))
+
+
+def load_mark(folder: Path) -> dict[str, Any]:
+    """Return the mark of a folder, {} if it has none; raise OutputError if the mark is damaged."""
+    path = folder / MARK
+    if not path.exists():
+        return {}
+    try:
+        mark = read_sealed(path)
+    except ValueError as error:
+        message = _("{path} is damaged ({error}). Write the folder again.")
+        raise OutputError(message.format(path=path, error=error)) from None
+    if mark["kind"] not in KINDS:
+        message = _("A newer version of elmo-zh wrote {path}: {kind}. Update elmo-zh.")
+        raise OutputError(message.format(path=path, kind=mark["kind"]))
+    return mark
+
+
+def kind_of(folder: Path) -> str:
+    """Return the name in `KINDS` of the kind of a folder, or "" if elmo-zh did not write it."""
+    if mark := load_mark(folder):
+        return str(mark["kind"])
+    return next((name for name, kind in KINDS.items() if all(any(folder.glob(file)) for file in kind.files)), "")
+
+
+def require_unchanged(path: Path, remedy: str) -> None:
+    """Raise OutputError if a file is not as the mark of its folder says; folders of earlier versions have no mark."""
+    mark = load_mark(path.parent)
+    if mark and file_digest(path) != mark["files"].get(path.name):
+        message = _("{path} is damaged: its digest differs from the one in {mark}. {remedy}")
+        raise OutputError(message.format(path=path, mark=MARK, remedy=remedy))
+
+
+def changed_files(folder: Path, digests: Mapping[str, str | None]) -> list[str]:
+    """Return the names of the files in a folder that are missing or whose digest is not the recorded one."""
+    return [
+        name
+        for name, digest in digests.items()
+        if not (folder / name).is_file() or digest not in (None, file_digest(folder / name))
+    ]
+
+
+def written_as(kind: str) -> Callable[[Path], bool]:
+    """Return a function that says whether a folder is of this kind and may be replaced.
+
+    It raises OutputError if the folder has files that its mark does not list, since replacing it would delete them.
+    """
+
+    def is_own(folder: Path) -> bool:
+        if kind_of(folder) != kind:
+            return False
+        there = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+        written = {MARK, *load_mark(folder).get("files", {})}
+        if others := sorted({path.as_posix() for path in there if path.parts[0] != CACHE} - written):
+            message = _(
+                "{folder} contains {file}, which elmo-zh.json does not list as written by this command, so the folder"
+                " is not replaced. Move this file away or, if an earlier version wrote the folder, delete it."
+            )
+            raise OutputError(message.format(folder=folder, file=others[0]))
+        return True
+
+    return is_own
