@@ -45,9 +45,9 @@ from elmo_zh.config import Config, load_config  # noqa: E402
 from elmo_zh.embed.embedder import ElmoEmbedder  # noqa: E402
 from elmo_zh.embed.selftest import run_selftest  # noqa: E402
 from elmo_zh.embed.sentence_vectors import SentenceVectors  # noqa: E402
-from elmo_zh.embed.torch_reader import build_torch_reader  # noqa: E402
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of  # noqa: E402
 from elmo_zh.model.precision import PRECISIONS  # noqa: E402
+from elmo_zh.model.sentence_reader import build_torch_reader  # noqa: E402
 from elmo_zh.run.layout import RunDir  # noqa: E402
 from elmo_zh.run.record import StageContext  # noqa: E402
 from elmo_zh.run.reporter import SilentReporter  # noqa: E402

@@ -32,11 +32,11 @@ import torch
 from elmo_zh.allocator import keep_freed_memory, let_idle_threads_sleep
 from elmo_zh.config import Config, ModelConfig
 from elmo_zh.embed.sentence_vectors import SentenceVectors
-from elmo_zh.embed.torch_reader import build_torch_reader
 from elmo_zh.model.kernels.execution import side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, pack
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.model.precision import BFLOAT16, PRECISIONS
+from elmo_zh.model.sentence_reader import build_torch_reader
 from elmo_zh.training.computation import scores_every_word
 from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.senses import find_senses
     from elmo_zh.embed.elmo import Elmo, batch_to_ids
     from elmo_zh.embed.embedder import ElmoEmbedder
-    from elmo_zh.embed.spans import align_to_characters, pool_spans
+    from elmo_zh.embed.reduction import pool_spans
     from elmo_zh.embed.unknown_rate import UnknownWordsWarning
     from elmo_zh.model.scalar_mix import ScalarMix, mix_parameter_groups
     from elmo_zh.tasks.estimators import ElmoClassifier, ElmoTagger
@@ -47,7 +47,6 @@ __all__ = [
     "UnknownWordsWarning",
     "Word2Vec",
     "__version__",
-    "align_to_characters",
     "batch_to_ids",
     "find_senses",
     "measure_drift",
@@ -70,12 +69,11 @@ _HOMES = {
     "TaskModel": "elmo_zh.tasks.task_model",
     "UnknownWordsWarning": "elmo_zh.embed.unknown_rate",
     "Word2Vec": "elmo_zh.bundle.word2vec_table",
-    "align_to_characters": "elmo_zh.embed.spans",
     "batch_to_ids": "elmo_zh.embed.elmo",
     "find_senses": "elmo_zh.contexts.senses",
     "measure_drift": "elmo_zh.contexts.drift",
     "mix_parameter_groups": "elmo_zh.model.scalar_mix",
-    "pool_spans": "elmo_zh.embed.spans",
+    "pool_spans": "elmo_zh.embed.reduction",
     "split_sentences": "elmo_zh.text.sentences",
 }
 

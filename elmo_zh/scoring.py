@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.reader.batches import Ids, PackedSentences, iter_length_sorted, mark_sentence
 from elmo_zh.reader.bilm import State
-from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.lstm import Floats, Ids, PackedSentences, iter_length_sorted, mark_sentence
 from elmo_zh.reader.softmax import log_sums, target_scores
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.reporter import Progress

@@ -17,7 +17,6 @@ from elmo_zh.checks import check_choice, check_labels, check_layers, check_strin
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.layer_weights import learn_layer_weights
 from elmo_zh.embed.reduction import Reduction
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line
@@ -26,7 +25,6 @@ from elmo_zh.text.normalise import split_segmented
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import column_or_1d
 except ImportError:
     raise ImportError(
@@ -91,15 +89,14 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
-    Only the weights of `layers="mix"` are learned. For other layers, `fit` just loads the model and checks the
-    settings, and `transform` works without it. The model is loaded when it is first needed, once for all estimators of
-    a process that use it (the last four models are kept), and left out of pickles: a copy in another process loads it
-    from its folder, and refuses any model other than the one it was fitted with.
+    Nothing is learned: `fit` just loads the model and checks the settings, and `transform` works without it. The model
+    is loaded when it is first needed, once for all estimators of a process that use it (the last four models are kept),
+    and left out of pickles: a copy in another process loads it from its folder, and refuses any model other than the
+    one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
         n_features_out_: The length of each vector: 2P, or k * 2P for k layers; set by `fit`.
-        layer_weights_: The learned factor of each layer, float32, shape (L + 1,); set by `fit` with `layers="mix"`.
     """
 
     def __init__(
@@ -119,8 +116,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             pool: How the vectors of tokens become one: mean, max, or first-last (the forward LM's half at the last
                 token, the backward LM's half at the first).
             layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all, or a list of
-                numbers: the pooled vectors of these k layers one after the other, k * 2P features; mix: the sum of all
-                layers with the weights that `fit` learns from labels, as in Peters et al. (2018), equation 1.
+                numbers: the pooled vectors of these k layers one after the other, k * 2P features.
             segmented: Tokens are split at U+0020 and looked up as they are; otherwise strings are normalised and
                 segmented as in the model's training.
             precision: Precision of the matrix products: float32, bfloat16 or int8.
@@ -133,31 +129,23 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         self.precision = precision
         self.device = device
 
-    def fit(self, X: Iterable[str], y: Any = None) -> "ElmoVectorizer":
-        """Load the model and check the settings; X and y are used only to learn the weights of `layers="mix"`.
+    def fit(self, X: Iterable[str], y: Any = None) -> "ElmoVectorizer":  # noqa: ARG002
+        """Load the model and check the settings.
 
         Args:
             X: Strings, as in `transform`.
-            y: The label of each string, classes or numbers.
+            y: Ignored.
 
         Raises:
             BundleError: If the folder is not a valid bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed, X is a single string, or a mix has no texts, or
-            not one label per text.
+            ValueError: If pool or layers is not one of those listed, or X is a single string.
         """
         _refuse_single_string(X, "fit")
         embedder = self._load_model(self.precision)
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
         self.n_features_out_ = self._width(embedder)
-        if self.layers == "mix":
-            if y is None:
-                raise ValueError("layers='mix' learns the weights of the layers from labels: call fit(X, y)")
-            texts = list_strings(X, "fit")
-            if not texts:
-                raise ValueError("layers='mix' learns the weights of the layers from texts and labels, found no text")
-            self.layer_weights_ = learn_layer_weights(self._pooled(texts, embedder, Layers("all")), label_column(y))
         return self
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
@@ -181,21 +169,11 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         lines = list_strings(X, "transform")
         embedder = self._load()
         self._check_settings(embedder)
-        if self.layers == "mix":
-            if not hasattr(self, "layer_weights_"):
-                raise NotFittedError("layers='mix' learns the weights of the layers: call fit(X, y) first")
-            return np.tensordot(self.layer_weights_, self._pooled(lines, embedder, Layers("all")), axes=(0, 1))
-        return self._pooled(lines, embedder, Layers(self.layers)).reshape(len(lines), self._width(embedder))
-
-    def _pooled(self, lines: Sequence[str], embedder: ElmoEmbedder, layers: Layers) -> NDArray[np.float32]:
-        """Return the pooled vectors of each string in one pass: (N, k, 2P) for k layers, (N, 2P) for one."""
-        stacked = layers.stacked(embedder.num_layers)
-        shape = (len(stacked), embedder.dimension) if stacked else (embedder.dimension,)
-        vectors = np.empty((len(lines), *shape), np.float32)
+        vectors = np.empty((len(lines), self._width(embedder)), np.float32)
         sentences = (split_segmented(line, embedder.bundle.text) for line in lines) if self.segmented else lines
-        reduction = Reduction(layers=layers, pool=self.pool)
+        reduction = Reduction(layers=Layers(self.layers), pool=self.pool)
         for row, sentence in enumerate(embedder.embed_iter(sentences)):
-            vectors[row] = reduction.apply(sentence.vectors)
+            vectors[row] = reduction.apply(sentence.vectors).ravel()
         return vectors
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
@@ -210,7 +188,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
-        check_layers(self.layers, embedder.num_layers, "ElmoVectorizer")
+        check_layers(self.layers, embedder.num_layers, "ElmoVectorizer", among=("all", "average", "top"))
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `transform` works without `fit` and always returns float32."""

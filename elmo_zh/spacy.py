@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.checks import check_layers, refusal
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.reduction import Reduction
-from elmo_zh.embed.spans import pool_spans
+from elmo_zh.embed.reduction import Reduction, pool_spans
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import BundleError
 from elmo_zh.invocation import install_line

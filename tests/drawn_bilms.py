@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from small_trainings import SHAPE
 
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.reader.batches import mark_sentence
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMShape
+from elmo_zh.reader.lstm import mark_sentence
 
 WORDS = 23
 LENGTHS = (11, 7, 7, 3, 1, 0, 0)

@@ -25,7 +25,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.language_model import weights_of
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.bilm import BiLMShape, CharacterShape
 from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary

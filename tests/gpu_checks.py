@@ -19,12 +19,12 @@ from small_trainings import SHAPE, SHORT, VOCABULARY, build_trainer, train_some_
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.embed import torch_reader
 from elmo_zh.embed.sentence_vectors import SentenceVectors
 from elmo_zh.model.kernels import recurrence
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
+from elmo_zh.model.sentence_reader import build_gpu_reader
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
@@ -102,7 +102,7 @@ def check_vectors(device: str) -> None:
     weights = weights_of(model.bilm, model.softmax)
     expected = SentenceVectors(weights, lexicon, batch_tokens=23, unknown="unk").read(sentences)
     with on_gpu_path(device):
-        read_batch = torch_reader.build_gpu_reader(model.bilm, FLOAT32, torch.device(device))
+        read_batch = build_gpu_reader(model.bilm, FLOAT32, torch.device(device))
         vectors = SentenceVectors(weights, lexicon, batch_tokens=23, unknown="unk", read_batch=read_batch)
         for ours, theirs in zip(vectors.read(sentences), expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

@@ -10,7 +10,7 @@ from torch import Tensor
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.computation import choose_computation

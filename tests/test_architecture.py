@@ -124,11 +124,11 @@ def test_the_model_opens_no_file_and_logs_nothing() -> None:
     for module in MODULES:
         if module.startswith("elmo_zh.model"):
             # One starts a thread and has to know of forks; one reads to what the user has limited oneDNN.
-            may_import_os = module in ("elmo_zh.model.kernels.execution", "elmo_zh.model.precision")
+            may_import_os = module in ("elmo_zh.model.kernels.execution", "elmo_zh.model.kernels.products")
             forbidden = {"logging", "pathlib", "io", *([] if may_import_os else ["os"])}
             assert not forbidden & {other.split(".")[0] for other in imports_of(module)}
             # One warns if torch lacks something.
-            may_warn = module == "elmo_zh.model.kernels.torch_internals"
+            may_warn = module == "elmo_zh.model.kernels.products"
             speaking = (".open", ".read_text", *([] if may_warn else [".warn"]))
             assert not any(call == "open" or call.endswith(speaking) for call in calls_of(module))
 

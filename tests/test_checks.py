@@ -50,16 +50,16 @@ embedder.outputs("我 吃") => TypeError: outputs: sentences is '我 吃'; expec
 embedder.substitutes("苹果", 0) => TypeError: substitutes_many: places[0] is '苹果'; expected a list of tokens
 embedder.substitutes(["我"], 0, ranking="x") => ValueError: substitutes_many: ranking is 'x'; expected pattern, slot
 
-Elmo() => ValueError: Elmo: found nothing, expected options_file and weight_file, or module; Elmo.from_bundle takes a
+Elmo() => ValueError: Elmo: expected options_file and weight_file, or module; Elmo.from_bundle takes a bundle
+ElmoEmbedder(bundle, "gpu") => ValueError: ElmoEmbedder: device is 'gpu'; expected auto, cpu, cuda
 ElmoEmbedder(bundle, batch_tokens=0) => ElmoZhError: ElmoEmbedder: batch_tokens is 0; expected a whole number
 ElmoEmbedder(bundle, precision="int4") => ElmoZhError: ElmoEmbedder: precision is 'int4'; expected float32
 
-elmo(character_ids) => ValueError: forward: inputs has character ids; expected word ids, shape (sentences, words)
+elmo(character_ids) => ValueError: forward: inputs has shape (2, 2, 50); expected word ids; create them with
 character_elmo(word_ids) => ValueError: forward: inputs has shape (1, 2); expected character ids, shape (sentences
 elmo(word_ids * 9) => ValueError: forward: inputs has 9; expected 1 to 8, or 0 for padding: word ids
 cached_elmo(word_ids, word_ids * 3) => ValueError: forward: word_inputs has 3; expected 1 to 2, or 0 for padding: the
 
-elmo_zh.pool_spans(numbers[None], OFFSETS, [], "sum") => ValueError: pool_spans: method is 'sum'; expected mean, max
 index.neighbours(numbers[:3], 2) => ValueError: neighbours: vector has shape (3,); expected (10)
 
 find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0; expected a whole number, at least
@@ -101,7 +101,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
         "make": make, "scorer": LineScorer.load(model), "word2vec": Word2Vec.load(model),
         "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),
-        "measure_drift": elmo_zh.measure_drift, "align": elmo_zh.align_to_characters, "OFFSETS": [(0, 1)],
+        "measure_drift": elmo_zh.measure_drift, "OFFSETS": [(0, 1)],
         "elmo": Elmo.from_bundle(model),
         "character_elmo": Elmo.from_bundle(write_model(folder / "characters", SHAPES["character"])),
         "cached_elmo": Elmo.from_bundle(model, vocab_to_cache=["", "我们", "吃"]),

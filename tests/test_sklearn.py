@@ -166,13 +166,3 @@ def test_several_layers_in_one_pass(layers: Any, numbers: list[int]) -> None:
         alone = ElmoVectorizer("model", layers=layer).transform(LINES)
         np.testing.assert_array_equal(found[:, place * 2 * P : (place + 1) * 2 * P], alone)
     assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == found.shape[1]
-
-
-@pytest.mark.parametrize("labels", [["a", "b", "a", "c", "a", "b", "c"], [0.5, 1.5, 2.5, -1.0, 0.5, 3.0, 0.0]])
-def test_a_learned_mix_is_the_sum_of_the_layers(labels: list[Any]) -> None:
-    layers = ElmoVectorizer("model", layers="all").transform(LINES).reshape(len(LINES), 3, 2 * P)
-    mix = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
-    expected = np.einsum("l,nld->nd", mix.layer_weights_, layers)
-    np.testing.assert_allclose(mix.transform(LINES), expected, rtol=0, atol=1e-5)
-    again = ElmoVectorizer("model", layers="mix").fit(LINES, labels)
-    assert again.layer_weights_.tolist() == mix.layer_weights_.tolist()

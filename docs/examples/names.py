@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from elmo_zh import ElmoEmbedder, ScalarMix, align_to_characters, mix_parameter_groups
+from elmo_zh import ElmoEmbedder, ScalarMix, mix_parameter_groups, pool_spans
 
 
 def read(path: str) -> list[tuple[str, list[str]]]:
@@ -50,7 +50,8 @@ embedder = ElmoEmbedder.load(sys.argv[1])
 lines = [embedder.prepare(text) for text, _ in examples]  # words, and where they are in the text
 vectors = embedder.embed_tokens([line.tokens for line in lines])
 inputs = [
-    torch.from_numpy(align_to_characters(layers, line.offsets, len(text)))  # a word's vector at each of its characters
+    # A word's vector at each of its characters.
+    torch.from_numpy(pool_spans(layers, line.offsets, [(place, place + 1) for place in range(len(text))]))
     for layers, line, (text, _) in zip(vectors, lines, examples, strict=True)
 ]
 targets = [torch.tensor([tags.index(tag) for tag in each]) for _, each in examples]

@@ -41,7 +41,9 @@ with Path(sys.argv[2]).open(encoding="utf-8", newline="") as file:
 classes = sorted({row["label"] for row in rows})
 labels = torch.tensor([classes.index(row["label"]) for row in rows])
 embedder = ElmoEmbedder.load(sys.argv[1])
-vectors = embedder.embed_torch([row[name] for name in ("sentence1", "sentence2") for row in rows])
+vectors = list(
+    map(torch.from_numpy, embedder.embed([row[name] for name in ("sentence1", "sentence2") for row in rows]))
+)
 pairs = list(zip(vectors[: len(rows)], vectors[len(rows) :], strict=True))
 order = torch.randperm(len(rows)).tolist()
 test, train = order[: len(rows) // 5], order[len(rows) // 5 :]

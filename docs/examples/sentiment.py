@@ -30,7 +30,9 @@ with Path(sys.argv[2]).open(encoding="utf-8", newline="") as file:
 classes = sorted({row["label"] for row in rows})
 labels = torch.tensor([classes.index(row["label"]) for row in rows])
 embedder = ElmoEmbedder.load(sys.argv[1])
-vectors = embedder.embed_torch([row["text"] for row in rows])  # computed once, used in each epoch
+vectors = list(
+    map(torch.from_numpy, embedder.embed([row["text"] for row in rows]))
+)  # computed once, used in each epoch
 order = torch.randperm(len(rows)).tolist()
 test, train = order[: len(rows) // 5], order[len(rows) // 5 :]
 model = Sentiment(embedder.num_layers, embedder.dimension, len(classes))

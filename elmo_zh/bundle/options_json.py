@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.bilm import BiLMShape, CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
 

@@ -19,7 +19,7 @@ from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import path_from_here
 from elmo_zh.language import _
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.record import spell_segmenter

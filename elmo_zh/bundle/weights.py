@@ -14,8 +14,7 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import _
-from elmo_zh.reader.bilm import LayerState, State
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.bilm import BiLMShape, CharacterShape, LayerState, State
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import system_error_number
 from elmo_zh.vocabulary.lexicon import Lexicon

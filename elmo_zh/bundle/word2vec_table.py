@@ -22,7 +22,7 @@ from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.invocation import command
 from elmo_zh.language import _
-from elmo_zh.reader.composition import parts_of
+from elmo_zh.reader.token_layer import parts_of
 from elmo_zh.run.layout import RunDir
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors

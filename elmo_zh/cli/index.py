@@ -1,10 +1,8 @@
 """The commands that index words in their sentences, look up similar occurrences, and show the index on a page."""
 
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.build_index import IndexSettings
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
-    from elmo_zh.explore.colourings import PointLabels
-    from elmo_zh.explore.page_content import PageContent
+    from elmo_zh.explore.page import PageContent
+    from elmo_zh.explore.points import PointLabels
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
 
@@ -198,35 +196,29 @@ def explore(
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
-    from elmo_zh.explore.page import check_packages, write_page
-    from elmo_zh.explore.page_content import PageContent
+    from elmo_zh.explore.page import PageContent, check_packages, write_page
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
     check_packages()
     with ExitStack() as stack:
         stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
-        server = stack.enter_context(ExploreServer(serve.port).serving()) if output is None else None
-        # Announce the page once, before the first step that takes long; errors before that open no browser.
-        opens = not (serve.no_browser or common.as_json)
-        announce = cache(partial(_announce, common, server.address, opens=opens)) if server else None
-        index, embedder = _load(common, index_path, announce)
+        server = stack.enter_context(ExploreServer(serve.port)) if output is None else None
+        # With --output, --force overwrites the page, not the index.
+        index, embedder = _load(common, index_path, force=common.force and output is None)
         labels = _labels(index, choice.labels)
         for word in choice.words:
             index.occurrences(word)  # an error if the index does not have the word
-        if announce:
-            announce()
         content = PageContent(index, embedder, choice, common.console, labels)
         if server is not None:
-            _show(common, server, content, LiveSentences(index, embedder, content))
+            opens = not (serve.no_browser or common.as_json)
+            _show(common, server, content, LiveSentences(index, embedder, content), opens=opens)
         elif output is not None:
             data = content.whole()
             result = {"output": str(output), "bytes": write_page(data, output), **_counts(data)}
             common.finish(result, *figures(result), bundle=embedder.bundle)
 
 
-def _load(
-    common: Common, path: Path | None, announce: Callable[[], None] | None
-) -> tuple["ContextIndex", "ElmoEmbedder"]:
+def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIndex", "ElmoEmbedder"]:
     """Return the index to show and its model; without an index, make one."""
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.explore.own_index import Subject, load_own_index
@@ -237,17 +229,15 @@ def _load(
             raise click.UsageError(_("A run has a model of its own. Leave out RUN or --model."))
         subject = Subject.find(path or common.model)
         embedder = load_embedder(common, subject.model)
-        # With --output, --force overwrites the page, not the index.
-        force = common.force and announce is not None
-        return load_own_index(subject, embedder, force=force, reporter=common.console, before=announce), embedder
+        return load_own_index(subject, embedder, force=force, reporter=common.console), embedder
     index = ContextIndex.load(path)
     return index, load_embedder_of(common, index)
 
 
 def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
     """Return the labels read from a table; by default, the senses marked in the sample text."""
-    from elmo_zh.explore.colourings import PointLabels
     from elmo_zh.explore.own_index import labels_of_sample
+    from elmo_zh.explore.points import PointLabels
 
     if path is not None:
         return PointLabels.load(path, index.sources, archives=index.archives)
@@ -256,28 +246,26 @@ def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
     return labels if labels and labels.rows else None
 
 
-def _announce(common: Common, address: str, *, opens: bool) -> None:
-    from elmo_zh.explore.server import open_in_browser
-
-    is_opened = opens and open_in_browser(address)
-    line = _("The page is open in your browser: {address}") if is_opened else _("Open {address} in a browser.")
-    common.console.note(line.format(address=address))
-
-
-def _show(common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences") -> None:
+def _show(
+    common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences", *, opens: bool
+) -> None:
     """Show the page and compute the rest of it until Ctrl-C, which is the normal way to end it."""
     from elmo_zh.explore.page import build_page
+    from elmo_zh.explore.server import open_in_browser
 
-    server.show(build_page(content.overview, live=True), sentences)
-    result = {"address": server.address, **_counts(content.overview)}
-    end = _("Ctrl-C stops the server.")
-    common.finish(result, *figures(result), end, bundle=sentences.embedder.bundle)
-    sys.stdout.flush()
-    try:
-        sentences.compute_words()
-        server.wait()
-    except KeyboardInterrupt:
-        return
+    with server.serving(build_page(content.overview, live=True), sentences):
+        is_opened = opens and open_in_browser(server.address)
+        line = _("The page is open in your browser: {address}") if is_opened else _("Open {address} in a browser.")
+        common.console.note(line.format(address=server.address))
+        result = {"address": server.address, **_counts(content.overview)}
+        end = _("Ctrl-C stops the server.")
+        common.finish(result, *figures(result), end, bundle=sentences.embedder.bundle)
+        sys.stdout.flush()
+        try:
+            sentences.compute_words()
+            server.wait()
+        except KeyboardInterrupt:
+            return
 
 
 def _counts(data: dict[str, Any]) -> dict[str, Any]:

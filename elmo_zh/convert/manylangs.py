@@ -22,8 +22,8 @@ from elmo_zh.bundle.write import BundleSource
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
+from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.lstm import Floats
-from elmo_zh.reader.shape import BiLMShape
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import file_digest
 from elmo_zh.vocabulary.lexicon import Alphabet

@@ -18,7 +18,7 @@ from elmo_zh.corpus.sources import Source, Sources, Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import Contents, LineBlock, check_format, choose_writer, is_output
 from elmo_zh.embed.reduction import Reduction
-from elmo_zh.embed.text_tokens import TextBlock, TextTokens, TokenCounts, Tokeniser, require_sentences
+from elmo_zh.embed.text_tokens import TextTokens, TokenCounts, Tokeniser, require_sentences
 from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.language import _
@@ -61,7 +61,6 @@ class DumpSettings(Reduction):
 class DumpReport:
     """The counts to report once an output is finished."""
 
-    output: Path
     counts: TokenCounts
     unknown_words: Mapping[str, int]  # The most frequent words outside the vocabulary, each with its count
 
@@ -101,13 +100,8 @@ class DumpJob:
 
     @property
     def _tokeniser(self) -> Tokeniser:
-        settings = self.settings
-        return Tokeniser(
-            embedder=self.embedder,
-            segmented=settings.segmented,
-            split=settings.split_sentences,
-            part_lines=self.part_lines,
-        )
+        segmented, split = self.settings.segmented, self.settings.split_sentences
+        return Tokeniser(embedder=self.embedder, segmented=segmented, split=split, part_lines=self.part_lines)
 
     def made_from(self) -> dict[str, Any]:
         """Return everything that the vectors depend on; their form may change until the end."""
@@ -124,15 +118,26 @@ class DumpJob:
         """Split the text into tokens, compute their vectors, and write both."""
         tokens = self._tokeniser.write(self.text, self._stamp, work)
         contents = self._describe(tokens.counts)
-        unknown = _count_unknown_words(tokens.blocks()) if tokens.counts.unknown_tokens else Counter[str]()
-        self._hint(tokens.counts, unknown, work.reporter)
+        unknown = BoundedCounts[bytes]()  # if there are too many to keep, the rarer half is dropped
+        if tokens.counts.unknown_tokens:
+            for block in tokens.blocks():
+                unknown.add(compress(block.tokens, block.unknown))
+        unknown_words = Counter({word.decode(): count for word, count in unknown.counts.items()})
+        self._hint(tokens.counts, unknown_words, work.reporter)
         self._check_disk_space(tokens.counts, contents, work)
         vectors = self._compute(tokens, contents, work)
         with work.reporter.progress("join", unit="lines", total=contents.num_lines) as progress:
-            blocks = _iter_blocks(tokens, vectors, contents, progress)
+            blocks = self._iter_blocks(tokens, vectors, progress)
             choose_writer(self.output_format)(path, contents, blocks)
-        unknown_words = dict(unknown.most_common(_REPORTED_WORDS))
-        return DumpReport(output=self.output, counts=tokens.counts, unknown_words=unknown_words)
+        return DumpReport(counts=tokens.counts, unknown_words=dict(unknown_words.most_common(_REPORTED_WORDS)))
+
+    def _iter_blocks(
+        self, tokens: TextTokens, vectors: Sequence[FinishedPart], progress: Progress
+    ) -> Iterator[LineBlock]:
+        for block, part in zip(tokens.blocks(), vectors, strict=True):
+            is_pooled = self.settings.pool != "none"
+            yield LineBlock(**vars(block), vectors=load_npy(part.file("npy")), is_pooled=is_pooled)
+            progress.update(block.num_lines)
 
     def _describe(self, counts: TokenCounts) -> Contents:
         settings = self.settings
@@ -156,23 +161,22 @@ class DumpJob:
         if not settings.segmented:
             segmenter = json.dumps(self.embedder.bundle.info["segmenter"], ensure_ascii=False)
         usual = {"precision": "float32", "unknown": "unk"}
-        chosen: dict[str, Any] = {
+        unusual: dict[str, Any] = {
             name: value for name, value in self.embedder.identity().items() if usual.get(name) != value
         }
-        chosen |= {name: True for name in ("stateful", "split_sentences") if getattr(settings, name)}
+        unusual |= {name: True for name in ("stateful", "split_sentences") if getattr(settings, name)}
         if settings.pool != "none":
-            chosen["pool"] = settings.pool
+            unusual["pool"] = settings.pool
         if settings.mix_weights is not None:
-            chosen["mix_weights"] = np.array(settings.mix_weights)
-        return {**chosen, "layers": str(settings.layers), "dtype": settings.dtype, "segmenter": segmenter}
+            unusual["mix_weights"] = np.array(settings.mix_weights)
+        return {**unusual, "layers": str(settings.layers), "dtype": settings.dtype, "segmenter": segmenter}
 
     def _hint(self, counts: TokenCounts, unknown: Counter[str], reporter: Reporter) -> None:
-        text, hints = self.text, self.hints or Hints(reporter)
+        name, hints = self.text.name, self.hints or Hints(reporter)
         if not counts.lines:
-            reporter.warn(_("{name} is empty, so its output contains no vectors.").format(name=text.name))
-        line = describe_unknown_rate(self.embedder.bundle, counts.tokens, counts.unknown_tokens, unknown)
-        if line:
-            hints.give("unknown words", f"{text.name}: {line}")
+            reporter.warn(_("{name} is empty, so its output contains no vectors.").format(name=name))
+        if line := describe_unknown_rate(self.embedder.bundle, counts.tokens, counts.unknown_tokens, unknown):
+            hints.give("unknown words", f"{name}: {line}")
 
     def _check_disk_space(self, counts: TokenCounts, contents: Contents, work: Work) -> None:
         """Report the size of the text and of its vectors; raise OutputError if there is not enough disk space."""
@@ -216,14 +220,6 @@ class DumpJob:
         return [*done, *work.run(step, parts, after=done)]
 
 
-def _iter_blocks(
-    tokens: TextTokens, vectors: Sequence[FinishedPart], contents: Contents, progress: Progress
-) -> Iterator[LineBlock]:
-    for block, part in zip(tokens.blocks(), vectors, strict=True):
-        yield LineBlock(**vars(block), vectors=load_npy(part.file("npy")), is_pooled=contents.is_pooled)
-        progress.update(block.num_lines)
-
-
 @dataclass(frozen=True)
 class LineVectors:
     """Computes the vectors of tokenised lines in the dtype and shape of an output."""
@@ -246,14 +242,6 @@ class LineVectors:
             with files.file("npz") as path:
                 save_arrays(path, self.embedder.state_arrays())
         return num_tokens
-
-
-def _count_unknown_words(blocks: Iterator[TextBlock]) -> Counter[str]:
-    """Count the unknown words in a text; if there are too many to keep, the rarer half is dropped."""
-    unknown = BoundedCounts[bytes]()
-    for block in blocks:
-        unknown.add(compress(block.tokens, block.unknown))
-    return Counter({word.decode(): count for word, count in unknown.counts.items()})
 
 
 @dataclass(frozen=True)

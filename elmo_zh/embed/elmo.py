@@ -7,12 +7,13 @@ import copy
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import find_bundle
@@ -20,18 +21,19 @@ from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned
-from elmo_zh.checks import check_token_sentences, refusal
-from elmo_zh.embed.batch_bilm import BatchBiLM
+from elmo_zh.checks import check_token_sentences
+from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.language_model import build_modules, weights_of
 from elmo_zh.model.scalar_mix import ScalarMix
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.model.token_layer import TokenInputs
 from elmo_zh.reader.weights import build_lexicon
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.outputs import claimed_output
 from elmo_zh.vocabulary.lexicon import BYTES, Lexicon
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID
 
 PUBLISHED_SLOTS = 50
 _SENTENCE_MARKS = {"<S>": BYTES.begin_sentence, "</S>": BYTES.end_sentence}
@@ -55,11 +57,7 @@ def batch_to_ids(batch: Sequence[Sequence[str]], num_slots: int = PUBLISHED_SLOT
     Raises:
         TypeError: If a sentence is not a list of words, or a word is not a string.
     """
-    return _spell_batch(batch, num_slots, "batch_to_ids")
-
-
-def _spell_batch(batch: Sequence[Sequence[str]], num_slots: int, call: str) -> Tensor:
-    sentences = check_token_sentences(batch, call, "batch")
+    sentences = check_token_sentences(batch, "batch_to_ids", "batch")
     return _pad([[_spell(word, num_slots) for word in sentence] for sentence in sentences], (num_slots,))
 
 
@@ -76,6 +74,97 @@ def _pad(sentences: Sequence[Sequence[NDArray[np.int64] | int]], token_shape: tu
         for place, token in enumerate(sentence):
             ids[row, place] = token + 1
     return torch.from_numpy(ids)
+
+
+class BatchBiLM(nn.Module):
+    """A biLM for padded batches of ids that adds <S> and </S> and returns every layer, like AllenNLP's `_ElmoBiLm`.
+
+    Attributes:
+        bilm: The model; every sentence starts from its warm state, or from zeros.
+        num_layers: L + 1, the token layer included.
+        cached_words: Precomputed token vectors of <S>, </S> and then `vocab_to_cache`, shape (2 + words, P), or None;
+            they are never trained.
+    """
+
+    cached_words: Tensor | None
+
+    _marks: Tensor  # The inputs for <S> and </S>: their ids, or in character mode their spellings, (2, C)
+
+    def __init__(self, bilm: BiLM, lexicon: Lexicon, vocab_to_cache: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.bilm = bilm
+        self.num_layers = bilm.shape.num_layers + 1
+        if bilm.shape.characters is None:
+            # Not every optimiser accepts sparse gradients.
+            bilm.token_table.has_sparse_gradient = False
+        elif bilm.shape.characters.word_dim:
+            raise ValueError("this model needs words as well as their characters; use ElmoEmbedder")
+        marks = [BEGIN_ID, END_ID] if bilm.shape.characters is None else lexicon.character_ids([BEGIN_ID, END_ID])
+        self.register_buffer("_marks", torch.as_tensor(np.asarray(marks)), persistent=False)
+        cached_words = None if vocab_to_cache is None else self._encode_words(lexicon, vocab_to_cache)
+        # Not a parameter: `Elmo.save` writes the biLM, and vectors trained apart from it would be lost.
+        self.register_buffer("cached_words", cached_words)
+
+    @torch.no_grad()
+    def _encode_words(self, lexicon: Lexicon, words: Sequence[str]) -> Tensor:
+        if isinstance(words, str):
+            raise TypeError(f"vocab_to_cache is the string {words!r:.40}; expected a list of words")
+        distinct = {word: row for row, word in enumerate(dict.fromkeys(words), start=2)}
+        vectors = torch.from_numpy(WordVectors(weights_of(self.bilm, None), lexicon, "backoff")(list(distinct)))
+        return vectors[[0, 1, *map(distinct.__getitem__, words)]]
+
+    def get_output_dim(self) -> int:
+        """Return 2P, the length of each vector."""
+        return 2 * self.bilm.shape.projection_dim
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Return `activations`, a list of L + 1 tensors (B, T + 2, 2P), and `mask`, bool (B, T + 2).
+
+        `inputs` are ids plus 1, 0 where padded: character ids, (B, T, C), or in token mode word ids, (B, T).
+        `word_inputs`, (B, T), are rows of `vocab_to_cache` to use instead, 0 where padded.
+        """
+        needs_gradient = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in self.parameters())
+        with torch.set_grad_enabled(needs_gradient):
+            if word_inputs is not None and self.cached_words is not None:
+                token_vectors, mask = self._look_up(self.cached_words, word_inputs)
+            elif self.bilm.shape.characters is None:
+                ids, mask = add_marks(inputs - 1, inputs > 0, *self._marks.unbind())
+                token_vectors = self.bilm.token_layer(TokenInputs(ids.clamp(min=0)))
+            else:
+                token_vectors, mask = self._spell(inputs)
+            layers, _ = self.bilm.read_sentences(token_vectors, mask, self.bilm.start_state(len(mask)))
+        return {"activations": list(layers), "mask": mask}
+
+    def _look_up(self, table: Tensor, word_inputs: Tensor) -> tuple[Tensor, Tensor]:
+        first = torch.zeros((), dtype=word_inputs.dtype, device=word_inputs.device)
+        rows, mask = add_marks(word_inputs + 2, word_inputs > 0, first, first + 1)
+        return functional.embedding(rows, table), mask
+
+    def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return token vectors, (B, T + 2, P), and a mask; the CNN runs once per distinct word."""
+        is_word = (inputs > 0).any(dim=2)
+        padding = self.bilm.character_cnn.shape.num_characters - 1
+        characters = torch.where(is_word[:, :, None], inputs - 1, padding)
+        characters, mask = add_marks(characters, is_word, *self._marks.unbind())
+        flat = characters.flatten(0, 1)
+        if torch.compiler.is_compiling():
+            # The number of distinct words would be a size that depends on the data, which compiling does not allow.
+            places = torch.arange(len(flat), device=flat.device)
+        else:
+            flat, places = torch.unique(flat, dim=0, return_inverse=True)
+        return self.bilm.token_layer(TokenInputs(places.view(mask.shape), flat)), mask
+
+
+def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return the new values and mask, (B, T + 2)."""
+    batch_size, num_tokens = mask.shape
+    lengths = mask.sum(dim=1, keepdim=True)
+    begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))
+    marked = torch.cat([begin, values, end], dim=1)
+    positions = torch.arange(num_tokens + 2, device=mask.device)
+    is_end = positions == lengths + 1
+    marked = torch.where(is_end if values.dim() == 2 else is_end[:, :, None], last, marked)
+    return marked, (positions < lengths + 2) & (lengths > 0)
 
 
 class Elmo(nn.Module):
@@ -97,7 +186,7 @@ class Elmo(nn.Module):
         vocab_to_cache: Sequence[str] | None = None,
         keep_sentence_boundaries: bool = False,
         scalar_mix_parameters: Sequence[float] | None = None,
-        module: nn.Module | None = None,
+        module: BatchBiLM | None = None,
     ) -> None:
         """Load a model in the published layout.
 
@@ -112,19 +201,19 @@ class Elmo(nn.Module):
                 list, and row 0 is padding.
             keep_sentence_boundaries: Return <S> and </S> too.
             scalar_mix_parameters: Fixed weights of the layers, before the softmax, instead of learned ones.
-            module: A biLM to use instead of the files, with `num_layers`, `get_output_dim()` and a `forward` that
-                returns `activations` and `mask`, such as `BatchBiLM`.
+            module: A biLM to use instead of the files.
 
         Raises:
             BundleError: If the files are damaged or do not fit together.
             ValueError: If both files and a module are given, or neither.
         """
         super().__init__()
-        _check_sources(options_file, weight_file, module)
+        if [file is not None for file in (options_file, weight_file)] != [module is None] * 2:
+            raise ValueError("Elmo: expected options_file and weight_file, or module; Elmo.from_bundle takes a bundle")
         if module is None:
             module = _load_published(Path(str(options_file)), Path(str(weight_file)), vocab_to_cache)
             module.requires_grad_(requires_grad)
-        self._elmo_lstm = cast(Any, module)
+        self._elmo_lstm = module
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
         self._num_mixes = num_output_representations
@@ -153,11 +242,10 @@ class Elmo(nn.Module):
 
         Args:
             path: The folder of the bundle, or the name of an installed model.
-            num_output_representations: Number of different mixes of the layers to return.
-            requires_grad: Fine-tune the biLM too; otherwise only the mixes are trained.
-            vocab_to_cache: Words whose token vectors are computed once.
-            **options: Other arguments of the constructor: `do_layer_norm`, `dropout`, `keep_sentence_boundaries`,
-                `scalar_mix_parameters`.
+            num_output_representations: As in the constructor, like all other arguments.
+            requires_grad: Likewise.
+            vocab_to_cache: Likewise.
+            **options: `do_layer_norm`, `dropout`, `keep_sentence_boundaries`, `scalar_mix_parameters`.
 
         Raises:
             BundleError: If the folder is not a valid bundle.
@@ -211,13 +299,12 @@ class Elmo(nn.Module):
             ValueError: If this is a token-mode model that was loaded without its vocabulary.
         """
         if self._lexicon is None:
-            shape = self._shape()
-            if shape is not None and shape.characters is None:
+            characters = self._elmo_lstm.bilm.shape.characters
+            if characters is None:
                 raise ValueError(
                     "this token-mode model was loaded without its vocabulary; load its bundle with from_bundle"
                 )
-            num_slots = shape.characters.num_slots if shape and shape.characters else PUBLISHED_SLOTS
-            return _spell_batch(batch, num_slots, "elmo.batch_to_ids")
+            return batch_to_ids(batch, characters.num_slots)
         lexicon = self._lexicon.without_other_words()
         encoded = [lexicon.encode(sentence) for sentence in check_token_sentences(batch, "elmo.batch_to_ids", "batch")]
         if lexicon.num_slots is None:
@@ -226,7 +313,7 @@ class Elmo(nn.Module):
 
     def get_output_dim(self) -> int:
         """Return 2P, the length of each vector."""
-        return int(self._elmo_lstm.get_output_dim())
+        return self._elmo_lstm.get_output_dim()
 
     def scalar_mixes(self) -> list[ScalarMix]:
         """Return the scalar mixes, one per representation."""
@@ -246,13 +333,11 @@ class Elmo(nn.Module):
             where padded; `mask`: bool, shape (B, T). With sentence boundaries T is larger by 2.
 
         Raises:
-            TypeError: If the inputs are not tensors of integers.
             ValueError: If the ids were made for the other mode or a different number of character slots, or are out of
                 range.
         """
         self._check_ids(inputs, word_inputs)
-        shape = self._shape()
-        word_axes = 1 if shape is not None and shape.characters is None else 2
+        word_axes = 1 if self._elmo_lstm.bilm.shape.characters is None else 2
         leading = inputs.shape[:-word_axes]
         flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
         flat_words = word_inputs.flatten(0, -2) if word_inputs is not None and word_inputs.dim() > 2 else word_inputs
@@ -268,57 +353,28 @@ class Elmo(nn.Module):
         return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
 
     def _check_ids(self, inputs: Tensor, word_inputs: Tensor | None) -> None:
+        """Raise ValueError if ids are of the other mode or out of range."""
         module = self._elmo_lstm
-        if isinstance(module, BatchBiLM):
-            _check_ids(inputs, module.bilm.shape)
-            if word_inputs is not None and module.cached_words is not None:
-                expected = "the index of each word in vocab_to_cache"
-                _require_integers(word_inputs, "word_inputs", expected)
-                _require_range(word_inputs, "word_inputs", len(module.cached_words) - 3, expected)
-
-    def _shape(self) -> BiLMShape | None:
-        """Return the shape of the biLM, or None for another program's module."""
-        bilm = getattr(self._elmo_lstm, "bilm", None)
-        return bilm.shape if isinstance(bilm, BiLM) else None
-
-
-def _check_sources(options_file: object, weight_file: object, module: object) -> None:
-    names = {"options_file": options_file, "weight_file": weight_file, "module": module}
-    given = [name for name, value in names.items() if value is not None]
-    if given not in (["options_file", "weight_file"], ["module"]):
-        found = ", ".join(given) or "nothing"
-        raise ValueError(
-            f"Elmo: found {found}, expected options_file and weight_file, or module; Elmo.from_bundle takes a bundle"
-        )
-
-
-def _check_ids(inputs: Any, shape: BiLMShape) -> None:
-    """Check that ids are integers and fit this model's mode."""
-    if shape.characters is None:
-        num_axes, size, kind = 2, shape.num_tokens, "word ids, shape (sentences, words)"
-    else:
-        num_axes, size = 3, shape.characters.num_characters
-        kind = f"character ids, shape (sentences, words, {shape.characters.num_slots})"
-    expected = f"{kind}; create them with the method batch_to_ids of the module that Elmo.from_bundle returns"
-    _require_integers(inputs, "inputs", expected)
-    if inputs.dim() < num_axes or (shape.characters and inputs.shape[-1] != shape.characters.num_slots):
-        raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")
-    if shape.characters is None and inputs.dim() > 2 and _are_spelled(inputs):
-        raise ValueError(f"forward: inputs has character ids; expected {expected}")
-    _require_range(inputs, "inputs", size, expected)
+        characters = module.bilm.shape.characters
+        kind = f"character ids, shape (sentences, words, {characters.num_slots})" if characters else "word ids"
+        expected = f"{kind}; create them with the method batch_to_ids of the module that Elmo.from_bundle returns"
+        num_axes = 3 if characters else 2
+        has_other_width = characters is not None and inputs.shape[-1] != characters.num_slots
+        if inputs.dim() < num_axes or has_other_width or (characters is None and _are_spelled(inputs)):
+            raise ValueError(f"forward: inputs has shape {tuple(inputs.shape)}; expected {expected}")
+        size = characters.num_characters if characters else module.bilm.shape.num_tokens
+        _require_range(inputs, "inputs", size, expected)
+        if word_inputs is not None and module.cached_words is not None:
+            rows = "the index of each word in vocab_to_cache"
+            _require_range(word_inputs, "word_inputs", len(module.cached_words) - 3, rows)
 
 
 def _are_spelled(ids: Tensor) -> bool:
     """Return whether ids are words spelled by `batch_to_ids`, which start with the begin-of-word id."""
-    if torch.compiler.is_compiling() or not ids.numel():
+    if ids.dim() < 3 or torch.compiler.is_compiling() or not ids.numel():
         return False
     first = ids[..., 0]
     return bool(((first == BYTES.begin_word + 1) | (ids == 0).all(dim=-1)).all() and first.any())
-
-
-def _require_integers(ids: Any, name: str, expected: str) -> None:
-    if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise refusal(TypeError, "forward", name, ids, f"a tensor of integers: {expected}")
 
 
 def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:

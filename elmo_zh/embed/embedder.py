@@ -1,10 +1,12 @@
 """ElmoEmbedder: from sentences to one array of vectors per sentence."""
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +22,28 @@ from elmo_zh.checks import (
     check_token_sentences,
     check_tokens,
 )
-from elmo_zh.choices import RANKINGS
+from elmo_zh.choices import DEVICES, RANKINGS
 from elmo_zh.config import EmbedConfig
-from elmo_zh.embed.device import choose_device
-from elmo_zh.embed.hub_outputs import hub_outputs
 from elmo_zh.embed.sentence_vectors import (
     EmbeddedSentence,
     SentenceVectors,
     Vectors,
-    restored_state,
-    state_to_arrays,
 )
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
-from elmo_zh.embed.unknown_rate import TokenForms, UnknownWatch
+from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
+from elmo_zh.reader.bilm import BatchReader, LayerState
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
+from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.text.sentences import iter_windows
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-# Assumed length of a sentence, to guess how many fit into a batch.
-_USUAL_SENTENCE_TOKENS = 32
+# What NVIDIA's driver creates on Linux, and on Linux within Windows.
+_DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg")
 
 
 class ElmoEmbedder:
@@ -84,7 +81,7 @@ class ElmoEmbedder:
         dtype: str = "float32",
         user_dictionary: str | Path | None = None,
     ) -> None:
-        self.device = choose_device(device)
+        self.device = _choose_device(device)
         settings = {"precision": precision, "unknown": unknown, "dtype": dtype, "batch_tokens": batch_tokens}
         check_arguments("ElmoEmbedder", EmbedConfig, ElmoZhError, **settings)
         self.bundle = bundle
@@ -104,7 +101,6 @@ class ElmoEmbedder:
         self._reader = bundle.weights.reader
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None
-        self._forms: TokenForms | None = None
         self._watch = UnknownWatch(bundle)
         self._state = self._reader.zero_state(1)
 
@@ -139,8 +135,8 @@ class ElmoEmbedder:
             ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
         """
         bundle = load_bundle(find_bundle(path))
-        chosen: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
-        return cls(bundle, device, precision, stateful=stateful, **chosen)
+        settings: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
+        return cls(bundle, device, precision, stateful=stateful, **settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the folder and the settings, without the weights and the carried state."""
@@ -148,11 +144,6 @@ class ElmoEmbedder:
         settings |= {"unknown": self.unknown, "dtype": self.dtype, "user_dictionary": self.user_dictionary}
         place = self.bundle.path.absolute(), self.bundle.digest
         return _load_same, (*place, self.device, self.precision, *settings.items())
-
-    def __repr__(self) -> str:
-        return (
-            f"<ElmoEmbedder of {self.bundle.path}: {self.num_layers} layers, dimension {self.dimension}, {self.device}>"
-        )
 
     @property
     def num_layers(self) -> int:
@@ -163,17 +154,6 @@ class ElmoEmbedder:
         """Return all that the vectors depend on except the text: model, precision, `unknown` and user dictionary."""
         own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
-
-    def precision_advice(self) -> str:
-        """Explain why bfloat16 is no faster than float32 on this machine; return "" if it is faster or not in use."""
-        if self.precision != "bfloat16":
-            return ""
-        import torch
-
-        from elmo_zh.model.precision_choice import advise_against
-
-        num_rows = max(1, self.batch_tokens // _USUAL_SENTENCE_TOKENS)
-        return advise_against(torch.device(self.device), self.bundle.shape, num_rows)
 
     @property
     def dimension(self) -> int:
@@ -215,17 +195,7 @@ class ElmoEmbedder:
             return self._preparation
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which tokens are outside the vocabulary.
-
-        Args:
-            tokens: The tokens of one sentence, looked up as they are.
-
-        Returns:
-            True for each token outside the vocabulary, bool, shape (n,); all False in character mode.
-
-        Raises:
-            TypeError: If the tokens are not a list of strings.
-        """
+        """Return which tokens, looked up as they are, are outside the vocabulary, bool, (n,)."""
         tokens = check_tokens(tokens, "find_unknown", "tokens")
         if self.bundle.vocabulary is None or self.bundle.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
@@ -264,13 +234,11 @@ class ElmoEmbedder:
         embedded = self._embed_lines(lines)
         return embedded if return_tokens else [sentence.vectors for sentence in embedded]
 
-    def embed_tokens(self, sentences: Iterable[Sequence[str]], *, normalise: bool = False) -> list[Vectors]:
+    def embed_tokens(self, sentences: Iterable[Sequence[str]]) -> list[Vectors]:
         """Return the vectors of segmented sentences.
 
         Args:
-            sentences: One list of tokens per sentence. Tokens are looked up as given.
-            normalise: Normalise each token as in the model's training, and look up punctuation of the other width
-                where the model knows only that, such as ， for an ASCII comma.
+            sentences: One list of tokens per sentence. Tokens are looked up as they are.
 
         Returns:
             One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens.
@@ -279,19 +247,10 @@ class ElmoEmbedder:
             TypeError: If a sentence is not a list of tokens, or a token is not a string.
 
         Warns:
-            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training; and
-                once if some words would be known if normalised.
+            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
-        return self._embed_checked(sentences, "embed_tokens", normalise=normalise)
-
-    def _embed_checked(self, sentences: object, call: str, *, normalise: bool = False) -> list[Vectors]:
-        checked = check_token_sentences(sentences, call)
-        self._forms = self._forms or TokenForms(self.bundle)
-        if normalise:
-            checked = [[self._forms.known_form(token) for token in tokens] for tokens in checked]
-        elif call == "embed_tokens":
-            self._forms.warn_of_others(checked, stacklevel=4)
-        self._watch.look(checked, stacklevel=4)
+        checked = check_token_sentences(sentences, "embed_tokens")
+        self._watch.look(checked)
         return self.compute_vectors(checked)
 
     def compute_vectors(self, sentences: Sequence[Sequence[str]]) -> list[Vectors]:
@@ -299,7 +258,8 @@ class ElmoEmbedder:
         with self._lock:
             # The weights are prepared when they are first needed.
             if self._vectors is None:
-                self._vectors = self._build_vectors()
+                settings = self._lexicon, self.batch_tokens, self.unknown, self._batch_reader()
+                self._vectors = SentenceVectors(self.bundle.weights, *settings)
             if not self.is_stateful:
                 return self._vectors.read(sentences, self.dtype)
             vectors = []
@@ -308,32 +268,12 @@ class ElmoEmbedder:
                 vectors.append(found.astype(self.dtype, copy=False))
             return vectors
 
-    def _build_vectors(self) -> SentenceVectors:
-        read_batch = None
-        if (self.precision, self.device) != ("float32", "cpu"):
-            from elmo_zh.embed.torch_reader import build_torch_reader
+    def _batch_reader(self) -> BatchReader | None:
+        if (self.precision, self.device) == ("float32", "cpu"):
+            return None
+        from elmo_zh.model.sentence_reader import build_torch_reader
 
-            read_batch = build_torch_reader(self.bundle.bilm, self.precision, self.device)
-        return SentenceVectors(self.bundle.weights, self._lexicon, self.batch_tokens, self.unknown, read_batch)
-
-    def embed_torch(self, sentences: Iterable[str | Sequence[str]]) -> "list[Tensor]":
-        """Return the vectors of sentences as tensors.
-
-        Args:
-            sentences: Raw sentences as strings, segmented ones as lists of tokens.
-
-        Returns:
-            One tensor per sentence, on the CPU, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens.
-
-        Raises:
-            TypeError: If a single string is given, or anything but strings and lists of tokens.
-
-        Warns:
-            UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
-        """
-        import torch
-
-        return [torch.from_numpy(sentence.vectors) for sentence in self._iter_embedded(sentences, "embed_torch")]
+        return build_torch_reader(self.bundle.bilm, self.precision, self.device)
 
     def embed_iter(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[EmbeddedSentence]:
         """Yield sentences with their vectors, in order and in bounded memory.
@@ -352,19 +292,16 @@ class ElmoEmbedder:
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
         """
-        return self._iter_embedded(sentences, "embed_iter")
-
-    def _iter_embedded(self, sentences: object, call: str) -> Iterator[EmbeddedSentence]:
-        for lines in iter_windows(self._iter_prepared(sentences, call), lambda line: len(line.tokens)):
+        for lines in iter_windows(self._iter_prepared(sentences), lambda line: len(line.tokens)):
             self._watch.look([line.tokens for line in lines])
             yield from self._embed_lines(lines)
 
-    def _iter_prepared(self, sentences: object, call: str) -> Iterator[TokenisedLine]:
-        for place, given in enumerate(check_list(sentences, call, "sentences", "a list of sentences")):
-            if isinstance(given, str):
-                yield self.prepare(given)
+    def _iter_prepared(self, sentences: object) -> Iterator[TokenisedLine]:
+        for place, sentence in enumerate(check_list(sentences, "embed_iter", "sentences", "a list of sentences")):
+            if isinstance(sentence, str):
+                yield self.prepare(sentence)
             else:
-                tokens = check_tokens(given, call, f"sentences[{place}]", "a string or a list of tokens")
+                tokens = check_tokens(sentence, "embed_iter", f"sentences[{place}]", "a string or a list of tokens")
                 yield TokenisedLine.of_tokens(tokens)
 
     def _embed_lines(self, lines: Sequence[TokenisedLine]) -> list[EmbeddedSentence]:
@@ -381,9 +318,47 @@ class ElmoEmbedder:
     ) -> dict[str, NDArray[Any]]:
         """Return the outputs of TensorFlow Hub's ELMo modules, with the same names, for a batch of B sentences.
 
-        `elmo_zh.embed.hub_outputs.hub_outputs` describes the arguments, the outputs and the errors.
+        Args:
+            sentences: Strings of words separated by single spaces (signature "default"), or lists of words, which may
+                be padded with anything (signature "tokens").
+            sequence_len: Number of words to use from the start of each list; default: all.
+            layer_weights: Weights of the L + 1 layers in `elmo`; default: equal weights that sum to 1.
+
+        Returns:
+            `word_emb` (B, T, P); `lstm_outputs1`, `lstm_outputs2`, ... (B, T, 2P); `elmo`, the weighted sum of all
+            layers (B, T, 2P); `default`, the mean of `elmo` over the words of each sentence (B, 2P); all float32, and
+            zero where padded; `sequence_len`, int32 (B,).
+
+        Raises:
+            TypeError: If a single string is given, or anything but strings and lists of words.
+            ValueError: If `sequence_len` does not fit the sentences, or `layer_weights` the layers.
         """
-        return hub_outputs(self._embed_checked, self.num_layers, self.dimension, sentences, sequence_len, layer_weights)
+        expected = "a list of strings or of lists of words"
+        tokens: list[list[Any]] = [
+            split_tokens(words) if isinstance(words, str) else list(check_list(words, "outputs", "sentences", expected))
+            for words in check_list(sentences, "outputs", "sentences", expected)
+        ]
+        lengths = [len(words) for words in tokens] if sequence_len is None else [int(length) for length in sequence_len]
+        if len(lengths) != len(tokens) or any(
+            not 0 <= length <= len(words) for length, words in zip(lengths, tokens, strict=True)
+        ):
+            raise ValueError(f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count")
+        weights = np.full(self.num_layers, 1 / self.num_layers) if layer_weights is None else np.array(layer_weights)
+        if weights.shape != (self.num_layers,):
+            raise ValueError(f"layer_weights has shape {weights.shape}; expected ({self.num_layers},)")
+        cut = check_token_sentences([words[:length] for words, length in zip(tokens, lengths, strict=True)], "outputs")
+        self._watch.look(cut)
+        layers = np.zeros((self.num_layers, len(tokens), max(lengths, default=0), self.dimension), np.float32)
+        for row, vectors in enumerate(self.compute_vectors(cut)):
+            layers[:, row, : lengths[row]] = vectors
+        elmo = np.tensordot(weights.astype(np.float32), layers, axes=1)
+        return {
+            "word_emb": layers[0, :, :, : self.dimension // 2],
+            **{f"lstm_outputs{number}": layers[number] for number in range(1, self.num_layers)},
+            "elmo": elmo,
+            "default": elmo.sum(axis=1) / np.maximum(lengths, 1).astype(np.float32)[:, None],
+            "sequence_len": np.array(lengths, np.int32),
+        }
 
     def substitutes(
         self,
@@ -437,25 +412,27 @@ class ElmoEmbedder:
         self._state = self._reader.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
-        """Return the state that a stateful embedder carries, as arrays.
-
-        Returns:
-            For each LSTM layer, from 0, output_0, float32, shape (2, 1, P), and cell_0, float32, shape (2, 1, D); on
-            the first axis the forward LM, then the backward LM.
-        """
-        return state_to_arrays(self._state)
+        """Return the state that a stateful embedder carries: for each LSTM layer output_0, (2, 1, P), cell_0, ..."""
+        return {f"{part}_{n}": getattr(layer, part) for n, layer in enumerate(self._state) for part in layer._fields}
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:
-        """Restore a state returned by `state_arrays`.
-
-        Args:
-            arrays: The arrays by name.
-
-        Raises:
-            ValueError: If names or shapes do not fit this model's state, which is then left unchanged.
-        """
-        self._state = restored_state(self._state, arrays)
+        """Restore a state returned by `state_arrays` of the same model."""
+        self._state = [
+            LayerState(*(np.array(arrays[f"{part}_{n}"]) for part in layer._fields))
+            for n, layer in enumerate(self._state)
+        ]
 
 
 def _load_same(path: Path, digest: str, device: str, precision: str, *settings: tuple[str, Any]) -> ElmoEmbedder:
     return ElmoEmbedder(load_bundle(path, digest), device, precision, **dict(settings))
+
+
+def _choose_device(name: str) -> str:
+    """Return cpu or cuda for a name in `choices.DEVICES`, without importing PyTorch where there is no GPU."""
+    name = str(name)
+    check_choice(name, DEVICES, "ElmoEmbedder", "device")
+    if name == "cpu" or (name == "auto" and not (find_spec("torch") and any(map(os.path.exists, _DRIVER_FILES)))):
+        return "cpu"
+    from elmo_zh.model.precision import choose_device
+
+    return choose_device(name).type

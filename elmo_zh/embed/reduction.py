@@ -1,19 +1,20 @@
-"""Reduce a line's activations to the output: one layer or a mix of layers, one vector per token or per line."""
+"""Reduce a line's activations: to one layer or a mix, and to one vector per line or span of characters."""
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elmo_zh.checks import check_choice
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.run.files import read_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +41,18 @@ class Reduction:
         return np.asarray(activations[self.layers.numbers(num_layers)[0]])
 
 
+class _Mix(msgspec.Struct):
+    scalar_parameters: list[float]
+    gamma: float = 1.0
+
+
 def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
     """Load a task's learned layer weights from JSON: gamma times the softmax of the scalar parameters."""
     try:
-        mix = read_json(path)
-        parameters = [*map(float, mix["scalar_parameters"]), gamma := float(mix.get("gamma", 1.0))][:-1]
-        powers = [math.exp(parameter - max(parameters)) for parameter in parameters]
-        weights = tuple(gamma * power / sum(powers) for power in powers)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        mix = msgspec.json.decode(path.read_bytes(), type=_Mix)
+        powers = [math.exp(parameter - max(mix.scalar_parameters)) for parameter in mix.scalar_parameters]
+        weights = tuple(mix.gamma * power / sum(powers) for power in powers)
+    except (OSError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         weights = ()
     if len(weights) != num_layers or not all(map(math.isfinite, weights)):
         example = json.dumps({"scalar_parameters": [0.0] * num_layers, "gamma": 1.0})
@@ -75,3 +80,63 @@ def pool_tokens(vectors: NDArray[np.float32], how: str) -> NDArray[np.float32]:
         return np.asarray(vectors.max(axis=-2))
     half = dimension // 2
     return np.concatenate([vectors[..., -1, :half], vectors[..., 0, half:]], axis=-1)
+
+
+def pool_spans(
+    vectors: NDArray[np.floating],
+    offsets: ArrayLike,
+    spans: Sequence[tuple[int, int]] | ArrayLike,
+) -> NDArray[np.float32]:
+    """Return the mean vector of the tokens that overlap each span of characters, such as a named entity.
+
+        line = embedder.prepare("我在北京大学读书")
+        [vectors] = embedder.embed_tokens([line.tokens])
+        pool_spans(vectors, line.offsets, [(2, 6)])  # 北京大学: (L + 1, 1, 2P)
+
+    Args:
+        vectors: Vectors of n tokens, shape (n, d) or (L + 1, n, d).
+        offsets: First character of each token and the one after its last, integers, shape (n, 2).
+        spans: First character of each of k spans and the one after its last, integers, shape (k, 2); spans may overlap.
+
+    Returns:
+        float32, shape (k, d) or (L + 1, k, d), zeros for a span without tokens.
+
+    Raises:
+        ValueError: If the shapes are not as above, or a start is negative or above its end.
+    """
+    vectors, offsets = _check_tokens(vectors, offsets)
+    spans = _check_pairs("spans", spans)
+    pooled = np.zeros((*vectors.shape[:-2], len(spans), vectors.shape[-1]), np.float32)
+    starts, ends = offsets.T
+    # The tokens of a line are in order, so those that share a character with a span are neighbours.
+    in_order = bool((np.diff(offsets, axis=0) >= 0).all())
+    for place, (start, end) in enumerate(spans):
+        near = slice(np.searchsorted(ends, start, "right"), np.searchsorted(starts, end)) if in_order else slice(None)
+        shares_any = np.maximum(starts[near], start) < np.minimum(ends[near], end)
+        if shares_any.any():
+            pooled[..., place, :] = vectors[..., near, :][..., shares_any, :].mean(axis=-2)
+    return pooled
+
+
+def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return vectors and offsets as arrays; raise ValueError if they do not match."""
+    vectors, offsets = np.asarray(vectors, np.float32), _check_pairs("offsets", offsets)
+    if vectors.ndim not in (2, 3) or len(offsets) != vectors.shape[-2]:
+        raise ValueError(
+            f"vectors have shape {vectors.shape} and offsets {offsets.shape}; expected (n, d) or (layers, n, d), and"
+            " (n, 2)"
+        )
+    return vectors, offsets
+
+
+def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
+    """Return starts and ends as int64, shape (k, 2); raise ValueError if they are anything else."""
+    array = np.asarray(pairs)
+    if array.size == 0 and array.ndim == 1:
+        return np.zeros((0, 2), np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} are {array.dtype} of shape {array.shape}; expected integers, (n, 2)")
+    wrong = (array[:, 0] < 0) | (array[:, 0] > array[:, 1])
+    if wrong.any():
+        raise ValueError(f"{name} hold {tuple(array[wrong][0].tolist())}; expected 0 <= start <= end")
+    return array.astype(np.int64)

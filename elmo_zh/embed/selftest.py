@@ -12,7 +12,6 @@ from elmo_zh.bundle.read import Bundle
 from elmo_zh.bundle.write import GOLDEN_TOLERANCE, Golden, load_golden
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError
-from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import N_, _
 
 
@@ -35,7 +34,6 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
         _check_tokens(bundle, embedder, golden),
         _compare(N_("the stored vectors are reproduced"), together, golden.vectors),
         _compare(N_("vectors do not depend on the other sentences of a batch"), together, alone),
-        _check_tables(bundle),
     ]
 
 
@@ -61,19 +59,3 @@ def _check_tokens(bundle: Bundle, embedder: ElmoEmbedder, golden: Golden) -> Che
         return Check(name=name, passed=False, found=error.messages[0])
     found = _("segmenter {name}").format(name=json.dumps(bundle.info["segmenter"]["name"]))
     return Check(name=name, passed=same, found=found)
-
-
-def _check_tables(bundle: Bundle) -> Check:
-    name = N_("vocabulary and embedding files match the model")
-    vocabulary, layout = bundle.vocabulary, BundleLayout(bundle.path)
-    if vocabulary is None:
-        return Check(name=name, passed=None, found=_("the model has no vocabulary"))
-    if vocabulary.digest() != bundle.info.get("vocabulary_digest"):
-        return Check(name=name, passed=False, found=_("vocab.data does not have the digest recorded at export"))
-    if layout.vocab_embedding.exists():
-        table = bundle.weights.token_table
-        if not np.array_equal(ForeignFile(layout.vocab_embedding).read_array("embedding", table.shape), table):
-            found = _("vocab_embedding.hdf5 and weights.hdf5 contain different embeddings")
-            return Check(name=name, passed=False, found=found)
-    found = _("{number} vocabulary entries, with the digest recorded at export").format(number=f"{len(vocabulary):,}")
-    return Check(name=name, passed=True, found=found)

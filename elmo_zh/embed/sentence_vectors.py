@@ -4,16 +4,15 @@ Each distinct sentence is computed once, and so is the token vector of each dist
 are computed together, without affecting each other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.reader.batches import Ids, iter_length_sorted
-from elmo_zh.reader.bilm import LayerState, State
-from elmo_zh.reader.composition import Composition, parts_of
-from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.bilm import BatchReader, State
+from elmo_zh.reader.lstm import Floats, Ids, iter_length_sorted
+from elmo_zh.reader.token_layer import Composition, parts_of
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
@@ -40,11 +39,6 @@ class EmbeddedSentence:
     tokens: list[str]
     offsets: NDArray[np.int32] = field(repr=False)
     is_unknown: NDArray[np.bool_] = field(repr=False)
-
-
-# Takes word vectors, (W, P), sentences as rows of these, marks included and longest first, and their states.
-# Returns all layers of the M tokens without the marks, (L + 1, M, 2P), and the states afterwards.
-BatchReader = Callable[[Floats, Sequence[Ids], State], tuple[Floats, State]]
 
 
 class SentenceVectors:
@@ -88,21 +82,6 @@ class SentenceVectors:
         """Return the vectors of a sentence that starts from a given state, and the state after it."""
         word_vectors, numbered = self._word_vectors.number([tuple(tokens)])
         return self._read_batch(word_vectors, numbered, state)
-
-
-def state_to_arrays(state: State) -> dict[str, Vectors]:
-    """Return a state as arrays by name: output_0, cell_0, output_1, ..."""
-    return {f"{part}_{index}": getattr(layer, part) for index, layer in enumerate(state) for part in ("output", "cell")}
-
-
-def restored_state(state: State, arrays: Mapping[str, Vectors]) -> State:
-    """Rebuild a state from the arrays of `state_to_arrays`; raise ValueError unless names and shapes fit `state`."""
-    expected = {name: array.shape for name, array in state_to_arrays(state).items()}
-    shapes = {name: np.shape(array) for name, array in arrays.items()}
-    if shapes != expected:
-        raise ValueError(f"restore_state: the state has {shapes}; expected {expected}, as state_arrays() returns it")
-    copies = {name: np.array(array, np.float32) for name, array in arrays.items()}
-    return [LayerState(copies[f"output_{index}"], copies[f"cell_{index}"]) for index in range(len(state))]
 
 
 # Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.

@@ -25,10 +25,9 @@ from elmo_zh.checks import Place
 from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.reader.batches import PackedSentences, iter_length_sorted
 from elmo_zh.reader.bilm import LayerState, State
-from elmo_zh.reader.composition import Composition, parts_of
-from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.lstm import Floats, PackedSentences, iter_length_sorted
+from elmo_zh.reader.token_layer import Composition, parts_of
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, is_word
 
 # The conjunctions of the patterns; those outside the vocabulary are left out.
@@ -249,13 +248,5 @@ def check_places(places: Sequence[Place]) -> None:
     """Raise ElmoZhError if a position is outside its sentence."""
     for tokens, position in places:
         if not 0 <= position < len(tokens):
-            expected = (
-                _("expected a position from 0 to {tokens}").format(tokens=len(tokens) - 1)
-                if tokens
-                else _("an empty sentence has no positions")
-            )
-            raise ElmoZhError(
-                _("position {position} is outside the sentence: {expected}.").format(
-                    position=position, expected=expected
-                )
-            )
+            message = _("position {position} is outside the sentence, which has {tokens} tokens.")
+            raise ElmoZhError(message.format(position=position, tokens=len(tokens)))

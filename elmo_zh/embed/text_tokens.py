@@ -1,10 +1,10 @@
 """The tokens of a text on disk: `embed` and `index` write all of them before the first vector."""
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain, compress, islice, pairwise
+from itertools import compress, islice, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
-from elmo_zh.corpus.input_texts import InputText, Members
+from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError
@@ -21,6 +21,7 @@ from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, save_arrays
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Reporter, format_bytes
+from elmo_zh.text.preparation import TokenisedLine
 from elmo_zh.text.sentences import WINDOW_ITEMS, WINDOW_TOKENS, iter_pieces, iter_windows
 
 # The fields of a `TextBlock` that are arrays, or None, and those that are lists of bytes.
@@ -86,24 +87,14 @@ def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
 
 
 class _Row(NamedTuple):
-    """A line, sentence or piece to embed, and where it comes from."""
+    """A line, sentence or piece to embed, where it comes from, and then its tokens."""
 
     text: str
     line: int  # Number of its line in the text, from 0
     start: int  # Its first character in that line
     columns: Mapping[str, str]
     is_rest: bool = False  # Whether it is a piece of a long sentence, but not the first
-
-
-def _iter_rows(text: InputText, *, split: bool, segmented: bool, longest: int, reporter: Reporter) -> Iterator[_Row]:
-    """Yield the lines of a text or, with `split`, their sentences, in pieces; a line without sentences is one row."""
-    for number, record in enumerate(text.records(reporter)):
-        cut = iter_pieces(record.line, split=split, longest=longest, segmented=segmented)
-        # White space between sentences is not a sentence.
-        rows = [
-            _Row(piece, number, start, record.columns, rest) for start, piece, rest in cut if not split or piece.strip()
-        ]
-        yield from rows or [_Row(record.line, number, 0, record.columns)]
+    prepared: TokenisedLine = TokenisedLine.of_tokens([])
 
 
 def require_sentences(bundle: Bundle) -> None:
@@ -180,49 +171,73 @@ class Tokeniser:
     def write(self, text: InputText, stamp: Stamp, work: Work) -> TextTokens:
         """Write the tokens that are not in the work yet; raise CorpusError if the text has changed since the stamp."""
         parts = work.finished("tokens")
-        counts = TokenCounts()
-        for part in parts:
-            counts.add(TokenCounts(**part.value()))
-        # Written when all lines have their tokens.
-        whole = work.finished("read")
-        if whole and whole[0].value()["lines"] == counts.lines:
-            text.members = Members.restored(whole[0].value()["members"])
-            return TextTokens(parts, counts)
+        num_lines = sum(part.value()["lines"] for part in parts)
 
-        def iter_parts() -> Iterator[_TokenPart]:
-            rows = _iter_rows(
-                text,
-                split=self.split,
-                segmented=self.segmented or self.embedder.bundle.keeps_tokens,
-                longest=self.longest,
-                reporter=work.reporter,
-            )
-            prepared = self._iter_prepared(text, islice(rows, counts.lines, None))
-            first_line = counts.lines
+        def iter_parts() -> Iterator[tuple[int, list[_Row]]]:
+            first_line = num_lines
             for window in iter_windows(
-                prepared, lambda row: len(row.tokens), most_items=self.part_lines, most_size=self.part_tokens
+                self._iter_prepared(text, islice(self._iter_rows(text, work.reporter), num_lines, None)),
+                lambda row: len(row.prepared.tokens),
+                most_items=self.part_lines,
+                most_size=self.part_tokens,
             ):
-                yield _TokenPart(first_line, window)
+                yield first_line, window
                 first_line += len(window)
             stamp.require(text.source)
 
         step = Step(name="tokens", compute=self._compute, unit="lines", size=itemgetter("lines"), in_order=True)
-        new_parts = list(work.run(step, iter_parts(), after=parts))
-        for part in new_parts:
+        parts = [*parts, *work.run(step, iter_parts(), after=parts)]
+        counts = TokenCounts()
+        for part in parts:
             counts.add(TokenCounts(**part.value()))
-        read = Step(name="read", compute=lambda value, _: value, in_order=True)
-        deque(work.run(read, [{"lines": counts.lines, "members": text.members.described()}]), maxlen=0)
-        return TextTokens([*parts, *new_parts], counts)
+        return TextTokens(parts, counts)
 
-    def _compute(self, part: "_TokenPart", files: Files) -> dict[str, int]:
-        """Write the tokens of some rows, and return their counts."""
-        is_part = self.split or self.longest > 0
-        block = _block_of(self.embedder, part.rows, part.first_line, segmented=self.segmented, is_part=is_part)
+    def _iter_rows(self, text: InputText, reporter: Reporter) -> Iterator[_Row]:
+        """Yield the lines of a text, or their sentences or pieces; a line without sentences is one row."""
+        segmented = self.segmented or self.embedder.bundle.keeps_tokens
+        for number, record in enumerate(text.records(reporter)):
+            pieces = iter_pieces(record.line, split=self.split, longest=self.longest, segmented=segmented)
+            # White space between sentences is not a sentence.
+            rows = [
+                _Row(piece, number, start, record.columns, is_rest)
+                for start, piece, is_rest in pieces
+                if not self.split or piece.strip()
+            ]
+            yield from rows or [_Row(record.line, number, 0, record.columns)]
+
+    def _compute(self, part: tuple[int, Sequence[_Row]], files: Files) -> dict[str, int]:
+        """Write the tokens of some rows, with their positions in their lines if they are parts of lines; count them."""
+        (first_line, rows), is_part = part, self.split or self.longest > 0
+        tokens = [token for row in rows for token in row.prepared.tokens]
+        offsets = [row.prepared.offsets + np.int32(row.start) for row in rows]
+        has_columns = any(row.columns for row in rows)
+        unknown = self.embedder.find_unknown(tokens)
+        block = TextBlock(
+            first_line=first_line,
+            line_offsets=np.cumsum([0, *(len(row.prepared.tokens) for row in rows)], dtype=np.int64),
+            tokens=[token.encode() for token in tokens],
+            unknown=unknown,
+            character_offsets=None if self.segmented else np.concatenate(offsets),
+            source_lines=np.array([row.line for row in rows], np.int64) if is_part else None,
+            texts=[row.text.encode() for row in rows],
+            starts=np.array([row.start for row in rows], np.int32) if is_part else None,
+            columns=[json.dumps(row.columns, ensure_ascii=False).encode() for row in rows] if has_columns else [],
+        )
         with files.file("npz") as path:
             block.save(path)
-        return asdict(_count(self.embedder, part.rows, block))
+        unknown_words = Counter(compress(tokens, unknown))
+        counts = TokenCounts(
+            lines=len(rows),
+            empty_lines=sum(not row.prepared.tokens for row in rows),
+            tokens=len(tokens),
+            unknown_tokens=unknown_words.total(),
+            cut_tokens=self.embedder.count_cut(tokens),
+            backed_off_tokens=sum(n for word, n in unknown_words.items() if known_parts(self.embedder, word)),
+            cut_lines=sum(row.is_rest for row in rows),
+        )
+        return asdict(counts)
 
-    def _iter_prepared(self, text: InputText, rows: Iterable[_Row]) -> Iterator["_PreparedRow"]:
+    def _iter_prepared(self, text: InputText, rows: Iterable[_Row]) -> Iterator[_Row]:
         """Tokenise the rows; raise CorpusError for a row that cannot be embedded."""
         for row in rows:
             line = self.embedder.prepare(row.text, segmented=self.segmented)
@@ -248,53 +263,7 @@ class Tokeniser:
                         name=name, number=number + 1
                     )
                 )
-            yield _PreparedRow(line.tokens, line.offsets + np.int32(row.start), row)
-
-
-class _TokenPart(NamedTuple):
-    first_line: int
-    rows: "list[_PreparedRow]"
-
-
-class _PreparedRow(NamedTuple):
-    tokens: list[str]
-    offsets: np.ndarray
-    row: _Row
-
-
-def _block_of(
-    embedder: ElmoEmbedder, part: Sequence[_PreparedRow], first_line: int, *, segmented: bool, is_part: bool
-) -> TextBlock:
-    """Return some rows as they are stored on disk, with their positions in their lines if they are parts of lines."""
-    tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
-    rows = [prepared.row for prepared in part]
-    has_columns = any(row.columns for row in rows)
-    return TextBlock(
-        first_line=first_line,
-        line_offsets=np.cumsum([0, *(len(each.tokens) for each in part)], dtype=np.int64),
-        tokens=[token.encode() for token in tokens],
-        unknown=embedder.find_unknown(tokens),
-        character_offsets=None if segmented else np.concatenate([prepared.offsets for prepared in part]),
-        source_lines=np.array([row.line for row in rows], np.int64) if is_part else None,
-        texts=[row.text.encode() for row in rows],
-        starts=np.array([row.start for row in rows], np.int32) if is_part else None,
-        columns=[json.dumps(row.columns, ensure_ascii=False).encode() for row in rows] if has_columns else [],
-    )
-
-
-def _count(embedder: ElmoEmbedder, part: Sequence[_PreparedRow], block: TextBlock) -> TokenCounts:
-    tokens = list(chain.from_iterable(prepared.tokens for prepared in part))
-    return TokenCounts(
-        lines=len(part),
-        empty_lines=sum(not prepared.tokens for prepared in part),
-        tokens=len(tokens),
-        unknown_tokens=int(block.unknown.sum()),
-        cut_tokens=embedder.count_cut(tokens),
-        backed_off_tokens=sum(
-            count for token, count in Counter(compress(tokens, block.unknown)).items() if known_parts(embedder, token)
-        ),
-        cut_lines=sum(prepared.row.is_rest for prepared in part),
-    )
+            yield row._replace(prepared=line)
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:

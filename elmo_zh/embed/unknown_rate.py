@@ -57,7 +57,7 @@ class UnknownWatch:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        self._is_over = bundle.shape.characters is not None
+        self._is_over = bundle.shape.characters is not None or bundle.vocabulary is None
 
     def look(self, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
         """Count the unknown words of sentences, each a list of tokens; `stacklevel` is as in `warnings.warn`."""
@@ -75,8 +75,6 @@ _PUNCTUATION = "!\"#$%&'()*+,-/:;<=>?@[\\]^_`{|}~"
 # Segmented Chinese corpora often have ASCII punctuation. The Chinese full stop is not the wide form of the dot.
 _WIDE = {ord(sign): ord(sign) + 0xFEE0 for sign in _PUNCTUATION} | {ord("."): ord("。")}
 _OTHER_WIDTH = _WIDE | {wide: narrow for narrow, wide in _WIDE.items()}
-# A warning needs at least this fraction of the tokens, and at least this many.
-_LEAST_MISSED_FRACTION, _LEAST_MISSED_TOKENS = 0.01, 5
 
 
 class TokenForms:
@@ -85,7 +83,6 @@ class TokenForms:
     def __init__(self, bundle: Bundle) -> None:
         self._vocabulary = None if bundle.shape.characters is not None else bundle.vocabulary
         self._normalise: Callable[[str], str] = build_normaliser(bundle.text) if bundle.text is not None else str
-        self._is_warned = False
 
     def known_form(self, token: str) -> str:
         """Return the form of a token that the model knows, or the normalised token if it knows none."""
@@ -93,20 +90,3 @@ class TokenForms:
         other = normalised.translate(_OTHER_WIDTH)
         has_other = self._vocabulary is not None and normalised not in self._vocabulary and other in self._vocabulary
         return other if has_other else normalised
-
-    def warn_of_others(self, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
-        """Warn, only once, if more than a few tokens would be known in a form other than the given one."""
-        if self._vocabulary is None or self._is_warned:
-            return
-        counts = Counter(chain.from_iterable(sentences))
-        forms = {token: self.known_form(token) for token in counts if token not in self._vocabulary}
-        missed = Counter({token: counts[token] for token, form in forms.items() if form in self._vocabulary})
-        if missed.total() >= max(_LEAST_MISSED_TOKENS, _LEAST_MISSED_FRACTION * counts.total()):
-            self._is_warned = True
-            [(token, _)] = missed.most_common(1)
-            warnings.warn(
-                f"{missed.total():,} of {counts.total():,} tokens are written differently in the model's vocabulary,"
-                f" such as {token!r} as {forms[token]!r}. Pass normalise=True to look up the form the model knows.",
-                UnknownWordsWarning,
-                stacklevel=stacklevel,
-            )

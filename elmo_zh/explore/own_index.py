@@ -1,13 +1,11 @@
 """The index that `explore` builds from a model's own text: the text of its run, or the sample."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
 
-from elmo_zh.bundle.find_bundle import STARTER, default_bundle, find_bundle, installed_name
-from elmo_zh.choices import MODELS
+from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, installed_name
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob, IndexSettings
@@ -16,12 +14,12 @@ from elmo_zh.contexts.index_files import INFO
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.errors import BundleError, CorpusError, OutputError
-from elmo_zh.invocation import command, path_from_here, starter_line, train_command
+from elmo_zh.errors import CorpusError, OutputError
+from elmo_zh.invocation import command, path_from_here
 from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 from elmo_zh.run.job import run_job
-from elmo_zh.run.layout import LATEST, RUNS, RunDir, is_run
+from elmo_zh.run.layout import RUNS, RunDir, is_run
 from elmo_zh.run.outputs import kind_of
 from elmo_zh.run.record import unchanged_corpus
 from elmo_zh.run.reporter import Reporter, counted
@@ -49,7 +47,7 @@ class Subject:
         """Return the subject for the given model or run, or for the default model."""
         if given is not None and is_run(given):
             return cls(model=RunDir(given).model, run=RunDir(given))
-        model = find_bundle(given) if given is not None else _default_model()
+        model = find_bundle(given) if given is not None else default_bundle()
         if is_run(model.parent) and model.name == RunDir(model.parent).model.name:
             return cls(model=model, run=RunDir(model.parent))
         return cls(model=model, run=None)
@@ -67,59 +65,35 @@ class Subject:
         return ("--model", installed_name(self.model) or self.model) if self.run is None else (self.run.path,)
 
 
-def _default_model() -> Path:
-    if not os.environ.get("ELMO_ZH_MODEL") and not LATEST.exists() and STARTER not in MODELS:
-        raise BundleError(
-            _(
-                "No model was found: {LATEST} does not exist, and no model named {STARTER} is installed."
-                " Train one with: {train_command} - or install {STARTER2}. {starter_line}"
-            ).format(
-                LATEST=LATEST,
-                STARTER=STARTER,
-                train_command=train_command(),
-                STARTER2=STARTER,
-                starter_line=starter_line(),
-            )
-        )
-    return default_bundle()
-
-
 @dataclass(frozen=True)
 class _OwnText:
-    """A subject's text: its files, how to read them, and a description for use in messages."""
+    """A subject's text: its files, and how to read them."""
 
     paths: tuple[Path, ...]
     config: TextConfig
-    segmented: bool
-    description: str
+    segmented: bool = False
 
     def inputs(self) -> list[InputText]:
-        found = find_sources([str(path) for path in self.paths])
-        return [input_text(source, self.config, segmented=self.segmented) for source in found.sources]
+        sources = find_sources([str(path) for path in self.paths]).sources
+        return [input_text(source, self.config, segmented=self.segmented) for source in sources]
 
 
-def load_own_index(
-    subject: Subject,
-    embedder: ElmoEmbedder,
-    *,
-    force: bool,
-    reporter: Reporter,
-    before: Callable[[], None] | None = None,
-) -> ContextIndex:
-    """Return the index of a subject's own text; if none can be used, call `before` and build one."""
+def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, reporter: Reporter) -> ContextIndex:
+    """Return the index of a subject's own text; if none can be used, build one."""
     place = subject.index(embedder.bundle.digest)
     if not force:
         if (index := _usable(place, embedder)) is not None:
             reporter.note(_("Index: {place}, built with this model. To rebuild it: --force").format(place=place))
             return index
         _require_own(place, subject)
-    if before:
-        before()
-    problem = _explain_no_text(subject)
+    index_line = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
+    problem = _(
+        "{parent} no longer has its segmented text, so explore has no text to show. Index a text"
+        " of your own with: {index} - then run: {value}"
+    ).format(parent=subject.model.parent, index=index_line, value=command("explore", "my.index"))
     for text in _texts_of(subject):
-        reporter.note(
-            _("Building the index {place} from {description}.").format(place=place, description=text.description)
-        )
+        source = text.paths[0] if len(text.paths) == 1 else counted(len(text.paths), "{number} file", "{number} files")
+        reporter.note(_("Building the index {place} from {description}.").format(place=place, description=source))
         try:
             _build(subject, text, embedder, place, force=force, reporter=reporter)
         except CorpusError as error:
@@ -185,37 +159,18 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try, best first: the original corpus, then the run's segmented text."""
+    """Yield the texts to try, best first: the original corpus, then the first part of the run's segmented text."""
     if subject.run is None:
-        sample = _shipped("sample")
-        yield _OwnText((sample,), Config().text, False, _("the sample text {sample}").format(sample=sample))
+        yield _OwnText((_shipped("sample"),), Config().text)
         return
     run = subject.run
     corpus = unchanged_corpus(run)
     if corpus and sum(path.stat().st_size for path in corpus) <= MOST_TEXT_BYTES:
-        config = run.load_config(None, []).text
-        shown = tuple(map(path_from_here, corpus))
-        yield _OwnText(
-            shown,
-            config,
-            False,
-            _("the corpus of {path} ({corpus})").format(
-                path=run.path, corpus=counted(len(corpus), "{number} file", "{number} files")
-            ),
-        )
+        yield _OwnText(tuple(map(path_from_here, corpus)), run.load_config(None, []).text)
     files = [*run.heldout_files(), *run.train_files()]
     starts = accumulate((path.stat().st_size for path in files), initial=0)
     if segmented := tuple(path for path, start in zip(files, starts, strict=False) if start < MOST_TEXT_BYTES):
-        part = (
-            ""
-            if len(segmented) == len(files)
-            else _("the first {segmented} of ").format(
-                segmented=counted(len(segmented), "{number} file", "{number} files")
-            )
-        )
-        yield _OwnText(
-            segmented, Config().text, True, _("{part}the segmented text of {path}").format(part=part, path=run.path)
-        )
+        yield _OwnText(segmented, Config().text, segmented=True)
 
 
 def _words_of(subject: Subject) -> frozenset[str] | None:
@@ -233,11 +188,3 @@ def _words_of(subject: Subject) -> frozenset[str] | None:
                 return frozenset(wanted)
             wanted.add(word)
     return None
-
-
-def _explain_no_text(subject: Subject) -> str:
-    index = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
-    return _(
-        "{parent} no longer has its segmented text, so explore has no text to show. Index a text"
-        " of your own with: {index} - then run: {value}"
-    ).format(parent=subject.model.parent, index=index, value=command("explore", "my.index"))

@@ -166,21 +166,11 @@ function showExamples() {
   for (const [entry, points] of labelledPoints(pointsShown())) {
     const heading = add(at("examples"), "h2");
     addLabel(heading, entry, points.length);
-    const near = state.colouring === "usage" ? data.collocates[entry] : [];
-    if (near.length) showCollocates(add(at("examples"), "p", `${say("collocates")} `, {className: "collocates"}), near);
     const middle = [0, 1].map((axis) => points.reduce((sum, point) => sum + placeOf(point)[axis], 0) / points.length);
     const distance = (point) => Math.hypot(placeOf(point)[0] - middle[0], placeOf(point)[1] - middle[1]);
     const list = add(at("examples"), "ol");
     const nearest = [...points].sort((one, other) => distance(one) - distance(other));
     for (const point of nearest.slice(0, EXAMPLES)) addLine(list, point);
-  }
-}
-
-function showCollocates(parent, near) {
-  for (const [word, together] of near) {
-    const item = add(parent, "span", `${word} `);
-    add(item, "small", String(together));
-    parent.append(" ");
   }
 }
 

@@ -1,21 +1,25 @@
-"""The points on a page: the words of an index, the occurrences to show, their maps and neighbours."""
+"""The points on a page: the words of an index, the occurrences to show, their maps, neighbours and colours."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.build_index import sample_places
-from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, usage_vectors
-from elmo_zh.errors import ElmoZhError
+from elmo_zh.corpus.text_files import iter_lines
+from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.text.segmenters.jieba import jieba_function_words
 
 # A map of fewer points shows nothing, so rarer words are shown only if they are named.
@@ -230,3 +234,217 @@ def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: in
                     own.append((other, int(rounded[row, other])))
             found.append(own)
     return found
+
+
+# Colours that people can tell apart; rarer labels share the grey of the others.
+NUM_COLOURS = 15
+_NUM_SHOWN = 4
+# Columns that select occurrences; a row applies to every occurrence that agrees with it.
+_FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
+# Columns of the project's own tables that neither select occurrences nor label them.
+_PASSED_OVER = ("end", "text_start", "text")
+# A column NAME_zh has the Chinese of the labels in the column NAME.
+_CHINESE = "_zh"
+_SHOWN_NAMES = 3
+_Key = tuple[str | None, int | None, int | None, str | None]
+
+
+@dataclass(frozen=True)
+class PointLabels:
+    """A table with labels for occurrences, in one or more columns.
+
+    `rows` maps (file, line, first character, word), with None for a missing column, to one label for each of `names`; a
+    label is empty where rows disagree.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    rows: Mapping[_Key, tuple[str, ...]]
+
+    @classmethod
+    def load(
+        cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
+    ) -> "PointLabels":
+        """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
+        lines = enumerate(iter_lines(path), start=1)
+        columns = next(lines, (0, ""))[1].split("\t")
+        names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))
+        if not {_FILE, _LINE, _WORD}.intersection(columns) or not names or len(set(columns)) < len(columns):
+            raise CorpusError(
+                _(
+                    "{path}: line 1 has the columns {value}; expected at least one of the columns file, line"
+                    " and word, plus a column of labels, separated by tabs."
+                ).format(path=path, value=", ".join(columns) or "none")
+            )
+        # The members of an archive have line numbers of their own.
+        files = _names_of_texts([*texts, *(() if _LINE in columns else archives)])
+        rows: dict[_Key, tuple[str, ...]] = {}
+        for number, line in lines:
+            fields = line.split("\t")
+            if not line or (skips_others and dict(zip(columns, fields, strict=False)).get(_FILE) not in files):
+                continue
+            where = f"{path}: line {number}"
+            if len(fields) != len(columns):
+                has = counted(len(fields), "{number} column", "{number} columns")
+                message = _("{where} has {fields}; expected {columns}, as in line 1.")
+                raise CorpusError(message.format(where=where, fields=has, columns=len(columns)))
+            row = dict(zip(columns, fields, strict=True))
+            key, labels = _key(row, files, where), tuple(row[name] for name in names)
+            rows[key] = tuple(
+                label if label == other else "" for label, other in zip(rows.get(key, labels), labels, strict=True)
+            )
+        return cls(path, tuple(columns), names, rows)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words in the table; empty if it has no column for them."""
+        return frozenset(word for *_, word in self.rows if word)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The columns that points can be coloured by: all except Chinese versions of other columns."""
+        return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
+
+    def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
+        """Return labels in Chinese, unchanged where there is no Chinese name; empty if the column has none at all."""
+        if (other := f"{name}{_CHINESE}") not in self.names:
+            return ()
+        place, other_place = self.names.index(name), self.names.index(other)
+        translated = {row[place]: row[other_place] for row in self.rows.values() if row[other_place]}
+        return tuple(translated.get(label, label) for label in labels)
+
+    def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
+        """Return an occurrence's label in a column, or None; `start` is its offset in the raw line."""
+        columns = self.columns
+        for source in (line.source, line.archive):
+            key = (
+                source if _FILE in columns else None,
+                line.number if _LINE in columns else None,
+                start if _START in columns and _LINE in columns else None,
+                word if _WORD in columns else None,
+            )
+            if (labels := self.rows.get(key)) is not None:
+                return labels[self.names.index(name)] or None
+        return None
+
+
+def _key(row: Mapping[str, str], files: Mapping[str, str | None], where: str) -> _Key:
+    file = row.get(_FILE)
+    source = None if file is None else files.get(file)
+    if file is not None and source is None:
+        raise CorpusError(
+            _("{where}: {file} does not name one text of the index. Examples of its texts: {shown}").format(
+                where=where, file=file, shown=", ".join(list(files)[:_SHOWN_NAMES])
+            )
+        )
+    for name in (_LINE, _START):
+        if (value := row.get(name)) is not None and not (value.isascii() and value.isdecimal()):
+            raise CorpusError(
+                _("{where}: {name} is {given}; expected a whole number, 0 or greater.").format(
+                    where=where, name=name, given=value
+                )
+            )
+    # Without its line, the place of a character says nothing.
+    line = int(row[_LINE]) if _LINE in row else None
+    start = int(row[_START]) if line is not None and _START in row else None
+    return source, line, start, row.get(_WORD)
+
+
+def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
+    """Map names to texts; a name is a path or the end of one, mapped to None if several texts share it."""
+    names: dict[str, str | None] = {text: text for text in texts}
+    for text in texts:
+        parts = text.split("/")
+        for start in range(1, len(parts)):
+            end = "/".join(parts[start:])
+            if names.setdefault(end, text) != text and end not in texts:
+                names[end] = None
+    return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Colouring:
+    """A way to colour the points of a page: labels, their colours, and the label of each point."""
+
+    labels: tuple[str, ...]
+    colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
+    points: tuple[int | None, ...]  # the number of each point's label; None for a point without one
+    chinese: tuple[str, ...] = ()  # the labels in Chinese; empty without Chinese names
+
+    @classmethod
+    def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
+        """Choose colours for the labels of points.
+
+        Labels that occur with the same word have different colours; when colours run out, the rarest labels are grey.
+        """
+        counts = Counter(label for label in labels if label is not None)
+        ranked = sorted(counts, key=lambda label: (-counts[label], label))
+        numbers = {label: number for number, label in enumerate(ranked)}
+        seen_with: dict[str, set[str]] = {}
+        for label, word in zip(labels, words, strict=True):
+            if label is not None:
+                seen_with.setdefault(word, set()).add(label)
+        colours: list[int | None] = []
+        for label in ranked:
+            beside = set[str]().union(*(others for others in seen_with.values() if label in others))
+            taken = {colours[numbers[other]] for other in beside if numbers[other] < len(colours)}
+            colours.append(next((colour for colour in range(NUM_COLOURS) if colour not in taken), None))
+        points = tuple(None if label is None else numbers[label] for label in labels)
+        return cls(labels=tuple(ranked), colours=tuple(colours), points=points)
+
+    def described(self) -> dict[str, Any]:
+        """Return the colouring as JSON values."""
+        return {"labels": self.labels, "labels_zh": self.chinese, "colours": self.colours, "points": self.points}
+
+
+def colour_points(
+    index: ContextIndex,
+    words: Sequence[WordPoints],
+    names: Mapping[str, str],
+    labels: PointLabels | None,
+    reporter: Reporter,
+) -> dict[str, dict[str, Any]]:
+    """Return the colourings by name: usage, source, label:NAME for the user's labels, column:NAME for other columns."""
+    points = [point for word in words for point in word.occurrences]
+    lines = [index.line(point.line) for point in points]
+    spelled = [word.word for word in words for _ in word.occurrences]
+    colourings = {
+        "usage": _by_usage(words),
+        "source": Colouring.of([names[line.source] for line in lines], spelled),
+    }
+    if labels is not None:
+        starts = [line.start + point.start for line, point in zip(lines, points, strict=True)]
+        colourings |= _by_labels(labels, list(zip(lines, starts, spelled, strict=True)), reporter)
+    for name, column in index.columns.items():
+        if name != "source":
+            values = [column.values[column.codes[point.line]] or None for point in points]
+            colourings[f"column:{name}"] = Colouring.of(values, spelled)
+    return {name: colouring.described() for name, colouring in colourings.items()}
+
+
+def _by_usage(words: Sequence[WordPoints]) -> Colouring:
+    """Return the colouring by usage, with the usage's number as colour and the words used alike as label."""
+    labels: list[str] = []
+    colours: list[int | None] = []
+    points: list[int | None] = []
+    for word in words:
+        points += (len(labels) + word.usages).tolist()
+        labels += ["、".join(name[:_NUM_SHOWN]) for name in word.names]
+        colours += range(word.num_usages)
+    return Colouring(labels=tuple(labels), colours=tuple(colours), points=tuple(points))
+
+
+def _by_labels(
+    labels: PointLabels, places: Sequence[tuple[IndexedLine, int, str]], reporter: Reporter
+) -> dict[str, Colouring]:
+    colourings = {}
+    for name in labels.kinds:
+        of_points = [labels.label(name, *place) for place in places]
+        if all(label is None for label in of_points):
+            reporter.warn(
+                _("{path}: no occurrence on the page has a label in column {name}.").format(path=labels.path, name=name)
+            )
+        colouring = Colouring.of(of_points, [word for *_, word in places])
+        colourings[f"label:{name}"] = replace(colouring, chinese=labels.chinese(name, colouring.labels))
+    return colourings

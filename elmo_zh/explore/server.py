@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import Any
 
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
-from elmo_zh.explore.page_content import (
+from elmo_zh.explore.page import (
     PageContent,
     TokenReader,
     has_probabilities,
@@ -36,14 +36,9 @@ HOST = "127.0.0.1"
 # Enough for a question with a sentence of some 1,300 characters.
 MOST_QUESTION_BYTES, _MOST_READ_BYTES = 4096, 2**16
 _NUM_NEIGHBOURS = 8
-_BROWSER_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 # Pause after each word that is computed ahead, so that waiting questions come first.
 _PAUSE_SECONDS = 0.05
-# Served until there is a page; it reloads itself every two seconds.
-_WAITING = """<!DOCTYPE html><html lang="zh"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
-<title>elmo-zh</title><body style="font: 18px sans-serif; text-align: center; margin-top: 20vh">
-<p>正在计算页面，请稍候；进度见终端。<p lang="en">The page is being computed; the terminal shows how far it is."""
 
 
 class LiveSentences:
@@ -96,6 +91,11 @@ class LiveSentences:
         return self._index.is_segmented and (" " in text or False not in self._readers)
 
 
+def _one_line(text: str) -> str:
+    text.encode()  # raises ValueError: a lone surrogate is no text
+    return " ".join(text.splitlines())
+
+
 def _record(found: NeighbourLine) -> list[Any]:
     occurrence, line = found.neighbour.occurrence, found.line
     cosine = round(found.neighbour.cosine, 3)
@@ -108,7 +108,7 @@ class ExploreServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int) -> None:
-        self.page = _WAITING.encode()
+        self.page = b""
         self.sentences: LiveSentences | None = None
         self._thread = Thread(target=self.serve_forever, args=(_POLL_SECONDS,), daemon=True)
         try:
@@ -127,8 +127,9 @@ class ExploreServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     @contextmanager
-    def serving(self) -> Iterator["ExploreServer"]:
-        """Run the server in a thread during the block."""
+    def serving(self, page: str, sentences: LiveSentences) -> Iterator["ExploreServer"]:
+        """Serve a page in a thread during the block, and answer its questions with `sentences`."""
+        self.page, self.sentences = page.encode(), sentences
         self._thread.start()
         try:
             yield self
@@ -140,10 +141,6 @@ class ExploreServer(ThreadingHTTPServer):
     def wait(self) -> None:
         """Wait until the server ends; Ctrl-C interrupts the wait."""
         self._thread.join()
-
-    def show(self, page: str, sentences: LiveSentences) -> None:
-        """Show this page from now on, and answer its questions with `sentences`."""
-        self.sentences, self.page = sentences, page.encode()
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -197,20 +194,16 @@ class _Answers(BaseHTTPRequestHandler):
     def _answer(self, question: Any) -> dict[str, Any]:
         """Return the answer to a question from the page; raise ValueError if the question is malformed."""
         sentences = self.server.sentences
-        if sentences is None or not isinstance(question, dict):
-            raise ValueError("no page or no question")
-        if question.keys() == {"word"} and type(question["word"]) is int:
-            return sentences.word(question["word"])
-        if not isinstance(text := question.get("text"), str):
-            raise ValueError("no text")
-        text.encode()  # a lone surrogate is no text
-        sentence = " ".join(text.splitlines())
-        if question.keys() == {"text"}:
-            return sentences.sentence(sentence)
-        position, layer = question.get("token"), question.get("layer")
-        if question.keys() != {"text", "token", "layer"} or type(position) is not int or type(layer) is not int:
-            raise ValueError("no token and layer")
-        return sentences.token(sentence, position, layer)
+        if sentences is None:
+            raise ValueError("no page yet")
+        match question:
+            case {"word": int(number)}:
+                return sentences.word(number)
+            case {"text": str(text), "token": int(position), "layer": int(layer)}:
+                return sentences.token(_one_line(text), position, layer)
+            case {"text": str(text)}:
+                return sentences.sentence(_one_line(text))
+        raise ValueError("no question")
 
     def _is_from_here(self) -> bool:
         hosts = self.headers.get_all("Host", [])
@@ -253,14 +246,6 @@ def open_in_browser(address: str) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    # Some browsers keep the caller waiting until they are closed. One that cannot be started returns at once.
-    failed = Event()
-
-    def open_page() -> None:
-        if not browser.open(address):
-            failed.set()
-
-    opening = Thread(target=open_page, daemon=True)
-    opening.start()
-    opening.join(_BROWSER_SECONDS)
-    return not failed.is_set()
+    # Some browsers keep the caller waiting until they are closed.
+    Thread(target=browser.open, args=(address,), daemon=True).start()
+    return True

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.model.character_cnn import CharacterCNN
-from elmo_zh.model.kernels.cells import LSTMState
+from elmo_zh.model.kernels.recurrence import LSTMState
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
-from elmo_zh.model.token_encoder import TokenInputs, TokenTable
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.model.token_layer import CharacterCNN, TokenInputs, TokenTable
+from elmo_zh.reader.bilm import BiLMShape
 
 State = list[LSTMState]
 

@@ -14,8 +14,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.softmax import Softmax
-from elmo_zh.reader.bilm import LayerState
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.bilm import BiLMShape, CharacterShape, LayerState
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.vocabulary.lexicon import BYTES
 

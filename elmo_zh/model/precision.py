@@ -1,7 +1,11 @@
-"""Precisions of matrix products, and the device that computes them."""
+"""Precisions of matrix products, the device that computes them, and the faster training precision on a machine.
+
+A CPU that has bfloat16 instructions is not always fast at them: on some they reach half the rate of float32.
+"""
 
 import functools
-import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +13,8 @@ from torch import Tensor
 
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
+from elmo_zh.model.kernels.products import can_pack, has_bfloat16, multiply, multiply_once, pack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,36 +41,6 @@ INT8 = Precision(name="int8", dtype=torch.float32, is_quantised=True)
 PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT8)}
 
 
-# Instruction sets without bfloat16 products to which a user can limit oneDNN (ONEDNN_MAX_CPU_ISA).
-_WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI"}
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has instructions for bfloat16 products, which may still be slower than float32."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    return _processor_multiplies_bfloat16()
-
-
-@functools.cache
-def _processor_multiplies_bfloat16() -> bool:
-    limits = {os.environ.get(name, "").upper() for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")}
-    capabilities = torch.cpu.get_capabilities()
-    has_instructions = any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
-    return has_instructions and not limits & _WITHOUT_BFLOAT16
-
-
-def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """Return the dtype that a device really uses to multiply numbers of the given dtype.
-
-    A CPU without bfloat16 instructions uses float32 instead: torch's emulation is three times slower, and makes each
-    row of a product depend on its neighbours.
-    """
-    if dtype == torch.bfloat16 and device.type == "cpu" and not has_bfloat16(device):
-        return torch.float32
-    return dtype
-
-
 def choose_device(name: str) -> torch.device:
     """Return the device for a name in `choices.DEVICES`; raise ElmoZhError if there is no GPU."""
     available = torch.cuda.is_available()
@@ -77,3 +53,74 @@ def choose_device(name: str) -> torch.device:
             ).format(missing=missing)
         )
     return torch.device("cuda" if name != "cpu" and available else "cpu")
+
+
+# bfloat16 is less exact, so it has to be clearly faster.
+WORTHWHILE_SPEEDUP = 1.15
+_MOST_SECONDS, _ROUNDS = 0.35, 5
+# Most floating-point operations in one timed product. More columns would not change the rate.
+_MOST_FLOPS = 5e8
+
+
+@dataclass(frozen=True)
+class PrecisionChoice:
+    """The chosen precision, and how many times as fast bfloat16 is as float32, or None if not measured."""
+
+    precision: Precision
+    speedup: float | None = None
+
+    def describe(self) -> str:
+        """Describe the choice and its reason in one line, for users."""
+        if self.speedup is None:
+            return _("{name}: this device has no bfloat16 instructions").format(name=self.precision.name)
+        if self.precision is FLOAT32:
+            return _("float32: bfloat16 is only {speedup} times as fast here").format(speedup=f"{self.speedup:.1f}")
+        return _("bfloat16: {speedup} times as fast as float32 here").format(speedup=f"{self.speedup:.1f}")
+
+
+@functools.cache
+def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
+    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) by (width, num_columns)."""
+    if not has_bfloat16(device):
+        return PrecisionChoice(FLOAT32)
+    num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))
+    work = {precision: _products(precision, device, num_rows, width, num_columns) for precision in (FLOAT32, BFLOAT16)}
+    seconds = _shortest_seconds(work)
+    speedup = seconds[FLOAT32] / seconds[BFLOAT16]
+    return PrecisionChoice(BFLOAT16 if speedup >= WORTHWHILE_SPEEDUP else FLOAT32, speedup)
+
+
+def _products(
+    precision: Precision, device: torch.device, num_rows: int, width: int, num_columns: int
+) -> Callable[[], object]:
+    """Return a function that computes one step's products: forward, back to the inputs, and for the weights."""
+    rows, d_z = (torch.ones(num_rows, size, device=device).to(precision.dtype) for size in (width, num_columns))
+    matrix = torch.ones(width, num_columns, device=device).to(precision.dtype)
+    is_packed = can_pack(torch.empty(0, device=device), precision.dtype)
+    forward, back = pack(matrix, is_packed), pack(matrix.mT, is_packed)
+
+    def compute() -> tuple[Tensor, Tensor, Tensor]:
+        found = multiply(rows, forward, None, is_packed), multiply(d_z, back, None, is_packed)
+        gradient = multiply_once(rows.mT, d_z)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return (*found, gradient)
+
+    return compute
+
+
+@with_half_of_the_threads()
+def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Precision, float]:
+    """Return each function's shortest time. They run in turns, so that other programs slow all of them down alike."""
+    started_at = time.perf_counter()
+    seconds = dict.fromkeys(work, float("inf"))
+    for compute in work.values():
+        compute()  # the first run makes the library's kernels
+    for _round in range(_ROUNDS):
+        for precision, compute in work.items():
+            before = time.perf_counter()
+            compute()
+            seconds[precision] = min(seconds[precision], time.perf_counter() - before)
+        if time.perf_counter() - started_at > _MOST_SECONDS:
+            break
+    return seconds

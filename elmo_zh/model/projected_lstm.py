@@ -7,8 +7,7 @@ tensor (size 2). Shapes: see `model.bilm`.
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.model.kernels.cells import Clips, LSTMState
-from elmo_zh.model.kernels.recurrence import Call, run_recurrence
+from elmo_zh.model.kernels.recurrence import Call, Clips, LSTMState, run_recurrence
 from elmo_zh.model.precision import FLOAT32, Precision
 
 # Time steps computed at a time where no gradient is needed, so that memory stays bounded for long sentences.

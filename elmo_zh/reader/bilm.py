@@ -5,15 +5,104 @@ projection, D cell, L layers, V vocabulary. A first axis of 2 is the direction: 
 wn </S>, and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so each runs in a thread.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-from elmo_zh.reader.batches import Ids, PackedSentences, pack_both_ways
-from elmo_zh.reader.lstm import Floats, LSTMState, LSTMWeights, prepare, run_layer
-from elmo_zh.reader.shape import BiLMShape
-from elmo_zh.reader.threads import num_threads, threads
+from elmo_zh.reader.lstm import (
+    Floats,
+    Ids,
+    LSTMState,
+    LSTMWeights,
+    PackedSentences,
+    pack_both_ways,
+    prepare,
+    run_layer,
+)
+
+Result = TypeVar("Result")
+
+# The limit of BLAS is one for the process. If two threads set and restored it crosswise, it would stay at 1 for good.
+_turn = threading.Lock()
+
+
+def num_threads() -> int:
+    """Return how many threads to use: OMP_NUM_THREADS, as for all numerical libraries, else one per core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else cores
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[Callable[[list[Callable[[], Result]]], list[Result]]]:
+    """Yield a function that runs tasks in up to `count` threads and returns their results in order.
+
+    Each product runs on one thread, whatever the number of threads, so that results do not depend on it. Callers in
+    several threads take turns.
+    """
+    with _turn, _controller().limit(limits=1, user_api="blas"):
+        if count == 1:
+            yield lambda tasks: [task() for task in tasks]
+        else:
+            with ThreadPoolExecutor(count) as pool:
+                yield lambda tasks: list(pool.map(lambda task: task(), tasks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterShape:
+    """The architecture of a character CNN."""
+
+    num_characters: int  # Number of character ids; the last one is padding
+    num_slots: int  # Number of character ids of each word (C), including marks and padding
+    embedding_dim: int  # Width of a character's embedding (c)
+    filters: tuple[tuple[int, int], ...]  # (width in characters, number of filters) of each convolution
+    num_highways: int  # Number of highway layers
+    activation: str  # relu or tanh, applied to the largest response of each filter
+    # Width of a word's own embedding, which precedes the filters' output (ELMoForManyLangs); 0 in the published
+    # architecture.
+    word_dim: int = 0
+    is_published: bool = True  # Whether the characters are UTF-8 bytes under the published numbers
+
+    @property
+    def num_filters(self) -> int:
+        """Total number of filters of all widths (N)."""
+        return sum(count for _, count in self.filters)
+
+    def has_projection(self, output_dim: int) -> bool:
+        """Return whether a projection follows: always with word embeddings, otherwise if N is not the output width."""
+        return self.word_dim > 0 or output_dim != self.num_filters
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiLMShape:
+    """The architecture of a biLM. A clip of 0 disables clipping; in token mode, `characters` is None."""
+
+    num_tokens: int
+    cell_dim: int
+    projection_dim: int
+    num_layers: int
+    cell_clip: float
+    projection_clip: float
+    skip_connections: bool
+    characters: CharacterShape | None = None
+
+    @property
+    def mode(self) -> str:
+        """The kind of token layer: token or character."""
+        return "character" if self.characters else "token"
 
 
 class LayerState(NamedTuple):
@@ -24,6 +113,8 @@ class LayerState(NamedTuple):
 
 
 State = list[LayerState]
+# Reads batches like `BiLMReader.read`.
+BatchReader = Callable[[Floats, Sequence[Ids], State], tuple[Floats, State]]
 # Called with a layer, a direction and its outputs, shape (N, P).
 Keep = Callable[[int, int, Floats], None]
 

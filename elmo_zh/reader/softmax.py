@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.reader.bilm import num_threads, threads
 from elmo_zh.reader.lstm import Floats
-from elmo_zh.reader.threads import num_threads, threads
 
 # Scores that a thread holds at a time, and the fewest rows: a product of few rows with a large matrix is slow.
 BLOCK_SCORES, MIN_BLOCK_ROWS = 2**22, 8

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.reader.batches import Ids, mark_sentence
-from elmo_zh.reader.bilm import BiLMReader, State
-from elmo_zh.reader.character_cnn import encode_words
-from elmo_zh.reader.lstm import Floats
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMReader, BiLMShape, State
+from elmo_zh.reader.lstm import Floats, Ids, mark_sentence
+from elmo_zh.reader.token_layer import encode_words
 from elmo_zh.vocabulary.lexicon import Alphabet, Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 

@@ -13,8 +13,7 @@ from torch.nn import functional
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import may_follow, spans_of
 from elmo_zh.model.bilm import drop, reversal
-from elmo_zh.model.precision import FLOAT32, PRECISIONS
-from elmo_zh.model.precision_choice import choose_precision
+from elmo_zh.model.precision import FLOAT32, PRECISIONS, choose_precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.scalar_mix import ScalarMix
 

@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
-from elmo_zh.reader.threads import threads
+from elmo_zh.reader.bilm import threads
 from elmo_zh.tasks.datasets import Numbers
 from elmo_zh.tasks.encode_texts import Texts
 from elmo_zh.tasks.layers import Sizes

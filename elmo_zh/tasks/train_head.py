@@ -17,7 +17,7 @@ from elmo_zh.config.task_settings import HeadSettings, TrainSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
-from elmo_zh.reader.batches import iter_length_sorted
+from elmo_zh.reader.lstm import iter_length_sorted
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.encode_texts import EncodedText, TextEncoder

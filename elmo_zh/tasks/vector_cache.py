@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.model.batches import build_inputs, pad_sentences
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.reader.batches import mark_sentence
+from elmo_zh.model.token_layer import build_inputs, pad_sentences
+from elmo_zh.reader.lstm import mark_sentence
 from elmo_zh.run.arrays import load_npy, save_npy, write_header
 from elmo_zh.run.files import require_disk_space
 from elmo_zh.run.job import Files, FinishedPart, Step, Work

@@ -16,9 +16,8 @@ from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.model.kernels.products import can_pack
 from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.precision import PRECISIONS, Precision
-from elmo_zh.model.precision_choice import choose_precision
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.model.precision import PRECISIONS, Precision, choose_precision
+from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.run.reporter import format_bytes
 
 _FLOAT = 4

@@ -22,7 +22,7 @@ from elmo_zh.errors import ElmoZhError, RunError
 from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import Precision, choose_device
-from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.model.token_layer import TokenInputs
 from elmo_zh.training.launch import Launch
 
 # How long to wait for a rank that never joins, and for an operation of ranks that have joined: the others wait while

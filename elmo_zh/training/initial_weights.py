@@ -25,9 +25,9 @@ from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
-from elmo_zh.model.token_encoder import fill_rows
-from elmo_zh.reader.batches import iter_length_sorted
-from elmo_zh.reader.composition import Composition, mean_rows, parts_of
+from elmo_zh.model.token_layer import fill_rows
+from elmo_zh.reader.lstm import iter_length_sorted
+from elmo_zh.reader.token_layer import Composition, mean_rows, parts_of
 from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import source_digest

@@ -11,11 +11,11 @@ from torch import Tensor
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store.encoded_sentences import IdStore
 from elmo_zh.language import _
-from elmo_zh.model.batches import build_inputs
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.softmax import LogUniformSampler
+from elmo_zh.model.token_layer import build_inputs
 from elmo_zh.training.checkpoint import Checkpoint
 from elmo_zh.training.computation import scores_every_word
 from elmo_zh.training.distributed import ProcessGroup, average_table_gradients, build_network

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.id_store.encoded_sentences import EncodedSentences
-from elmo_zh.reader.batches import mark_sentence
+from elmo_zh.reader.lstm import mark_sentence
 
 # Shuffling in two levels limits memory: spans of consecutive items are shuffled over the whole corpus, and single items
 # within a pool of spans. For a billion sentences the order of the spans, computed anew for each pool, takes 125 MB.

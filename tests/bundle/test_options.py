@@ -11,7 +11,7 @@ from messages import message_of
 from elmo_zh.bundle.options_json import load_options, options_of, parse_shape, training_options
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
-from elmo_zh.reader.shape import BiLMShape, CharacterShape
+from elmo_zh.reader.bilm import BiLMShape, CharacterShape
 
 PATH = Path("folder/options.json")
 V = 41

@@ -18,7 +18,7 @@ from elmo_zh.bundle import weights
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_warm_state, warm_up
 from elmo_zh.errors import BundleError
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMShape
 
 SENTENCES = (
     ["今天", "吃"],

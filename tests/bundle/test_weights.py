@@ -18,7 +18,7 @@ from elmo_zh.bundle.weights import (
 )
 from elmo_zh.errors import BundleError
 from elmo_zh.model.language_model import LanguageModel, build_modules, weights_of
-from elmo_zh.reader.shape import BiLMShape
+from elmo_zh.reader.bilm import BiLMShape
 
 N = sum(number for _, number in CHARACTERS.filters)
 

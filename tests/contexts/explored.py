@@ -9,8 +9,8 @@ from contexts.texts import indexed, model_of_words, write_text
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.contexts import PageChoice
-from elmo_zh.explore.colourings import PointLabels
-from elmo_zh.explore.page_content import PageContent
+from elmo_zh.explore.page import PageContent
+from elmo_zh.explore.points import PointLabels
 from elmo_zh.explore.server import ExploreServer, LiveSentences
 from elmo_zh.run.reporter import SilentReporter
 
@@ -41,6 +41,5 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
 
 @contextmanager
 def served(page: str, sentences: LiveSentences) -> Iterator[ExploreServer]:
-    with ExploreServer(0).serving() as server:
-        server.show(page, sentences)
+    with ExploreServer(0).serving(page, sentences) as server:
         yield server

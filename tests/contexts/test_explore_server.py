@@ -163,9 +163,7 @@ def test_the_server_ends_at_once_though_a_client_is_slow(tmp_path: Path, model: 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as server:
         assert server.stdout is not None
         assert server.stderr is not None
-        told = server.stderr.readline() + server.stderr.readline()
-        port = int(re.findall(r":(\d+)/", told.decode())[0])
-        assert f"http://127.0.0.1:{port}/" in server.stdout.readline().decode()
+        [port] = map(int, re.findall(r"http://127.0.0.1:(\d+)/", server.stdout.readline().decode()))
         asking = HTTPConnection("127.0.0.1", port)
         asking.request("POST", "/sentence", b'{"word": 0}', {"Content-Type": "application/json"})
         assert set(json.loads(asking.getresponse().read())) == {"maps", "tokens", "substitutes"}

@@ -15,7 +15,7 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.embed import substitutes as module
 from elmo_zh.embed.substitutes import best_rows
-from elmo_zh.reader.composition import Composition
+from elmo_zh.reader.token_layer import Composition
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
 SENTENCES = (["我们", "今天", "吃", "苹果", "。"], ["苹果"], ["梨", "今天"], ["今天"] * 11)

@@ -31,8 +31,7 @@ from elmo_zh.embed.dump import DumpJob, DumpSettings
 from elmo_zh.engine import Engine, worker_processes
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.id_store.build import EncodeJob
-from elmo_zh.model.precision import FLOAT32
-from elmo_zh.model.precision_choice import PrecisionChoice
+from elmo_zh.model.precision import FLOAT32, PrecisionChoice
 from elmo_zh.run import job as job_module
 from elmo_zh.run.files import remove
 from elmo_zh.run.job import Job, Work, run_job

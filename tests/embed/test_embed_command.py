@@ -111,6 +111,13 @@ def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, s
     assert len(read_dump(output)[0]) == len(SEGMENTED_LINES)
 
 
+def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun) -> None:
+    """Word n occurs n times."""
+    source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
+    result = embed(sample_run, source, "--segmented", "--json").result()
+    assert list(result["unknown_words"].items()) == [(f"齉{n}", n) for n in range(13, 3, -1)]
+
+
 def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(sample_run: SampleRun) -> None:
     """Of the three unknown words one consists of known words, and one partly; no character of the last is known."""
     words = (sample_run.model / "vocab.data").read_text(encoding="utf-8").split("\n")[3:]
@@ -126,10 +133,3 @@ def test_words_that_are_read_as_their_parts_are_counted_beside_the_unknown_ones(
         shown = embed(sample_run, source, "--segmented", "--unknown", unknown, "--force").stdout
         values = dict(line.split(":", 1) for line in shown.splitlines())
         assert [int(values[name]) for name in names] == expected
-
-
-def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun) -> None:
-    """Word n occurs n times."""
-    source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
-    result = embed(sample_run, source, "--segmented", "--json").result()
-    assert list(result["unknown_words"].items()) == [(f"齉{n}", n) for n in range(13, 3, -1)]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import h5py
 import pytest
-from contract.command_line import SampleRun, elmo_zh, run_python
+from contract.command_line import SampleRun, elmo_zh
 from contract.dumps import SEGMENTED_LINES, Interrupted, embed
 
 from elmo_zh.embed import dump
@@ -61,22 +61,3 @@ def test_a_text_that_changes_while_it_is_read(
     told = elmo_zh("embed", source, "--segmented", "--model", sample_run.model).only_error()
     assert told.startswith(f"{source} changed while it was being read. Run the command again when no other program")
     assert list(source.parent.iterdir()) == [source]
-
-
-MOST_KERNELS = """
-import os, sys
-from elmo_zh.cli import main
-try:
-    main()
-finally:
-    print("torch" in sys.modules, "torch._dynamo" in sys.modules)
-    print(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"], os.environ["LRU_CACHE_CAPACITY"])
-"""
-
-
-def test_kernels_are_not_kept_for_every_shape_and_torchs_compiler_not_waited_for(
-    sample_run: SampleRun, source: Path, tmp_path: Path
-) -> None:
-    """Importing the compiler takes more than a second, half of what one sentence from the command line takes."""
-    arguments = ("embed", source, "--segmented", "--model", sample_run.model, "--quiet", "--precision", "bfloat16")
-    assert run_python("-c", MOST_KERNELS, *arguments, cwd=tmp_path).stdout == "True False\n64 64\n"

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from contract.command_line import PROJECTION, SampleRun
 from contract.dumps import WIDTH, assert_all_close
-from messages import message_of
+from messages import message_of, refusal_of
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, run_bilm
 
@@ -148,8 +149,8 @@ def test_outputs_of_lists_of_words(embedder: ElmoEmbedder, weights: Any) -> None
 
 @pytest.mark.parametrize("lengths", [[2], [2, 1, 0], [3, 1], [-1, 1], []])
 def test_lengths_that_do_not_fit(embedder: ElmoEmbedder, lengths: list[int]) -> None:
-    found = message_of(ElmoZhError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
-    assert found == f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count."
+    told = refusal_of(ValueError, lambda: embedder.outputs([["我", "吃"], ["花"]], lengths))
+    assert told == f"sequence_len is {lengths}; expected one length per sentence, from 0 to its word count"
 
 
 def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> None:
@@ -157,3 +158,15 @@ def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> N
     assert line.tokens == ["我", "喜\u200b欢", "Ａ\u3000角"]
     assert line.offsets.tolist() == [[1, 2], [4, 7], [8, 11]]
     assert embedder.prepare("", segmented=True).offsets.shape == embedder.prepare("").offsets.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
+)
+def test_no_cuda(sample_run: SampleRun, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for Python too: it names no option of the command line."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", build)
+    assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(sample_run.model, "cuda")) == (
+        f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+    )

@@ -12,7 +12,7 @@ import pytest
 import torch
 from contract.command_line import SampleRun
 from contract.dumps import assert_all_close
-from drawn_bundles import SHAPES, TOKENS, L, P, oracle_layers, write_model
+from drawn_bundles import SHAPES, TOKENS, L, P, write_model
 from messages import message_of
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
@@ -22,7 +22,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.embed.embedder import EmbeddedSentence
 from elmo_zh.errors import BundleError
 from elmo_zh.reader import bilm
-from elmo_zh.reader.batches import BothWays, pack_both_ways
+from elmo_zh.reader.lstm import BothWays, pack_both_ways
 from elmo_zh.text import sentences
 
 WORDS = ("我", "吃", "苹", "果", "。", "😀", "𠮷")
@@ -105,7 +105,6 @@ def test_no_words_at_all(embedder: ElmoEmbedder, sentences: list[str], batches: 
     assert_all_close(embedder.embed(sentences), empty)
     assert_all_close(embedder.embed_tokens([[] for _ in sentences]), empty)
     assert_all_close([sentence.vectors for sentence in embedder.embed_iter(sentences)], empty)
-    assert [tuple(tensor.shape) for tensor in embedder.embed_torch(sentences)] == [vectors.shape for vectors in empty]
     assert batches == []
 
 
@@ -115,10 +114,6 @@ def test_generators_are_read_once_and_in_order(embedder: ElmoEmbedder) -> None:
     assert {vectors.dtype for vectors in found} == {np.dtype("float32")}
     assert_all_close(found, expected)
     assert_all_close(embedder.embed_tokens(tuple(characters_of(line)) for line in LINES), expected)
-    tensors = embedder.embed_torch(line if number % 2 else characters_of(line) for number, line in enumerate(LINES))
-    kinds = {(tensor.dtype, tensor.device.type, tensor.requires_grad) for tensor in tensors}
-    assert kinds == {(torch.float32, "cpu", False)}
-    assert_all_close([tensor.numpy() for tensor in tensors], expected)
     assert_all_close([each.vectors for each in embedder.embed_iter(line for line in LINES)], expected)
 
 
@@ -156,18 +151,6 @@ def test_a_stream_gives_what_a_list_gives(
     monkeypatch.setattr(sentences, "WINDOW_ITEMS", num_sentences)
     monkeypatch.setattr(sentences, "WINDOW_TOKENS", num_tokens)
     assert_embedded(list(embedder.embed_iter(LINES)), expected)
-
-
-def test_a_stream_of_strings_and_of_lists(embedder: ElmoEmbedder) -> None:
-    strings, lists = ["我吃桃", "", "果"], [["我", "吃", "桃"], [], ["果"]]
-    mixed = [strings[0], lists[1], strings[2], lists[0]]
-    found = list(embedder.embed_iter(mixed))
-    assert [sentence.tokens for sentence in found] == [lists[0], [], lists[2], lists[0]]
-    assert_all_close([each.vectors for each in found], embedder.embed([*strings, strings[0]]))
-    # Offsets are those in the string; in a list, as if one space stood between its words.
-    assert found[0].offsets.tolist() == [[0, 1], [1, 2], [2, 3]]
-    assert found[3].offsets.tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert next(embedder.embed_iter([["今天", "很好"]])).offsets.tolist() == [[0, 2], [3, 5]]
 
 
 def noted(lines: Sequence[str], taken: list[str]) -> Iterator[str]:
@@ -235,18 +218,6 @@ def test_a_pickled_embedder_gives_the_same_vectors(token_embedder: ElmoEmbedder,
     assert_all_close(copy.embed(LINES), expected, 0)
 
 
-def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(bundles["token"], tmp_path / "model"))
-    embedder = ElmoEmbedder.load(folder, "cpu")
-    pickled, digest = pickle.dumps(embedder), embedder.bundle.digest
-    shutil.rmtree(folder)
-    write_model(folder, TOKENS, words=WORDS, text=BY_CHARACTER, seed=5)
-    found = message_of(BundleError, lambda: pickle.loads(pickled))
-    assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or start again."
-    shutil.rmtree(folder)
-    assert f"{folder.name} does not exist" in message_of(BundleError, lambda: pickle.loads(pickled))
-
-
 class EmbeddedLines(Dataset[torch.Tensor]):
     """Lines that a data loader's workers turn into vectors."""
 
@@ -257,7 +228,7 @@ class EmbeddedLines(Dataset[torch.Tensor]):
         return len(self.lines)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return self.embedder.embed_torch([self.lines[index]])[0]
+        return torch.from_numpy(self.embedder.embed([self.lines[index]])[0])
 
 
 def as_they_are(items: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -287,20 +258,6 @@ def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str, n
 # Unusual lines
 
 
-@pytest.mark.parametrize("line", ["😀", "我😀吃𠮷", "𠮷𰻝𪚥我", "𠮷吃😀我𰻝", "👨‍👩‍👧", "e\u0301吃", "🇨🇳果"])
-def test_characters_beyond_the_basic_plane(bundle: Path, line: str) -> None:
-    embedder = ElmoEmbedder.load(bundle, "cpu")
-    (found,) = embedder.embed([line], return_tokens=True)
-    assert found.tokens == embedder.tokens(line)
-    assert [line[start:end] for start, end in found.offsets] == found.tokens or len(found.tokens) < len(line)
-    is_token_mode = embedder.bundle.bilm.warm_cell is None
-    assert found.is_unknown.tolist() == [is_token_mode and word not in WORDS for word in found.tokens]
-    if is_token_mode:
-        np.testing.assert_allclose(found.vectors, oracle_layers(bundle, found.tokens)[:, 1:-1], rtol=0, atol=1e-5)
-    together = embedder.embed([*LINES, line, *LINES])[len(LINES)]
-    np.testing.assert_allclose(together, found.vectors, rtol=0, atol=1e-6)
-
-
 # Precision
 
 
@@ -316,3 +273,40 @@ def test_vectors_of_lower_precision_point_the_same_way(sample_run: SampleRun, pr
     assert (cosines.mean(axis=1) >= 0.999).all()
     assert cosines.min() > 0.99
     assert not np.array_equal(exact, found)
+
+
+def test_half_precision(token_embedder: ElmoEmbedder) -> None:
+    half = ElmoEmbedder(token_embedder.bundle, "cpu", dtype="float16")
+    lines = ["我吃苹果。", "", "我吃苹果。"]
+    for found, exact in zip(half.embed(lines), token_embedder.embed(lines), strict=True):
+        assert found.dtype == np.float16
+        assert found.tolist() == exact.astype(np.float16).tolist()
+    assert pickle.loads(pickle.dumps(half)).dtype == "float16"
+    [sentence] = half.embed_iter(["果"])
+    assert (sentence.vectors.dtype, sentence.vectors.shape) == (np.float16, (3, 1, 2 * P))
+    stateful = ElmoEmbedder(token_embedder.bundle, "cpu", stateful=True, dtype="float16")
+    assert stateful.embed(["果"])[0].dtype == np.float16
+
+
+def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bundles["token"], tmp_path / "model"))
+    embedder = ElmoEmbedder.load(folder, "cpu")
+    pickled, digest = pickle.dumps(embedder), embedder.bundle.digest
+    shutil.rmtree(folder)
+    write_model(folder, TOKENS, words=WORDS, text=BY_CHARACTER, seed=5)
+    found = message_of(BundleError, lambda: pickle.loads(pickled))
+    assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or start again."
+    shutil.rmtree(folder)
+    assert f"{folder.name} does not exist" in message_of(BundleError, lambda: pickle.loads(pickled))
+
+
+def test_a_stream_of_strings_and_of_lists(embedder: ElmoEmbedder) -> None:
+    strings, lists = ["我吃桃", "", "果"], [["我", "吃", "桃"], [], ["果"]]
+    mixed = [strings[0], lists[1], strings[2], lists[0]]
+    found = list(embedder.embed_iter(mixed))
+    assert [sentence.tokens for sentence in found] == [lists[0], [], lists[2], lists[0]]
+    assert_all_close([each.vectors for each in found], embedder.embed([*strings, strings[0]]))
+    # Offsets are those in the string; in a list, as if one space stood between its words.
+    assert found[0].offsets.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert found[3].offsets.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert next(embedder.embed_iter([["今天", "很好"]])).offsets.tolist() == [[0, 2], [3, 5]]

@@ -41,9 +41,9 @@ def test_parts_end_at_lines_or_tokens(embedder: ElmoEmbedder, work: Work, tmp_pa
 
 
 def test_rows_know_their_sentence_and_the_columns_of_their_record(
-    embedder: ElmoEmbedder, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedder: ElmoEmbedder, work: Work, tmp_path: Path
 ) -> None:
-    """Also when the text need not be read again: the second time all is on disk, with the members of the archive."""
+    """Also the second time, when all is on disk."""
     with zipfile.ZipFile(tmp_path / "texts.zip", "w") as archive:
         archive.writestr("a.csv", "text,year\n今天很好。 明天下雨。,2020\n我来了。,2021\n")
         archive.writestr("b.txt", "好。\n")
@@ -53,7 +53,6 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
         tokeniser = Tokeniser(embedder=embedder, segmented=False, split=True)
         tokens = tokeniser.write(text, Stamp.of(text.source), work)
         places.append([text.place(line) for line in (1, 2)])
-        monkeypatch.setattr(InputText, "records", None)
     [block] = tokens.blocks()
     assert block.starts is not None
     assert block.source_lines is not None

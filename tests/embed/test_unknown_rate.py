@@ -52,13 +52,6 @@ def test_the_line_names_both_rates_and_the_most_frequent_words(bundle: Bundle) -
     assert describe_unknown_rate(bundle, 100, 5, {"桃": 5}) is None
 
 
-@pytest.mark.parametrize("training", [{}, {"heldout": None}, None])
-def test_a_usual_rate_is_assumed_where_none_is_known(bundle: Bundle, training: object) -> None:
-    unknown = with_training(bundle, training)
-    assert describe_unknown_rate(unknown, 1000, 200, {"桃": 200}) is None
-    assert "10.0%" in str(describe_unknown_rate(unknown, 1000, 400, {"桃": 400}))
-
-
 def warnings_of(attempt: Callable[[], object]) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -33,7 +33,7 @@ from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.read_source import read_source
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.explore.colourings import PointLabels
+from elmo_zh.explore.points import PointLabels
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.model.batches import pad_sentences
-from elmo_zh.reader.batches import iter_length_sorted, mark_sentence
+from elmo_zh.model.token_layer import pad_sentences
+from elmo_zh.reader.lstm import iter_length_sorted, mark_sentence
 
 
 def test_marks_and_padding() -> None:

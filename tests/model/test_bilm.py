@@ -9,11 +9,10 @@ from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.bundle.weights import num_parameters
-from elmo_zh.model.batches import pad_sentences
 from elmo_zh.model.bilm import BiLM, drop
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reader.batches import mark_sentence
+from elmo_zh.model.token_layer import TokenInputs, pad_sentences
+from elmo_zh.reader.lstm import mark_sentence
 
 WORDS, PROJECTION, CELL, LAYERS = 23, 5, 11, 3
 
@@ -55,19 +54,6 @@ def test_streams_restarted_at_sentence_starts_equal_single_sentences(bilm: BiLM)
     torch.testing.assert_close(top[1, 4:].flip(0), whole[-1, 1, 1:4, PROJECTION:])
 
 
-def test_dropout_falls_on_every_layer_and_is_off_by_default(bilm: BiLM) -> None:
-    ids = torch.randint(3, WORDS, (2, 7, 3))
-    torch.manual_seed(1)
-    with torch.no_grad():
-        plain, _ = bilm(TokenInputs(ids), bilm.zero_state(3))
-        state = torch.get_rng_state()
-        again, _ = bilm(TokenInputs(ids), bilm.zero_state(3))
-        assert torch.equal(torch.get_rng_state(), state)
-        dropped, _ = bilm(TokenInputs(ids), bilm.zero_state(3), dropout=0.5)
-    assert torch.equal(plain[-1], again[-1])
-    assert ((dropped[-1] == 0).float().mean() - 0.5).abs() < 0.2
-
-
 @pytest.mark.parametrize("tied", [False, True])
 def test_parameters_are_counted_and_named_once(bilm: BiLM, tied: bool) -> None:
     model = LanguageModel.build(bilm.shape, tie_softmax=tied)
@@ -100,19 +86,3 @@ def test_the_share_is_dropped_and_the_rest_scaled_up(share: float) -> None:
     for place in range(4):
         part = (~kept)[place::4].double().mean()
         assert float(part) == pytest.approx(share, abs=2 * tolerance)
-
-
-def test_places_are_dropped_independently() -> None:
-    kept = (drop_seeded(torch.ones(400_000), 0.5) != 0).double() * 2 - 1
-    for distance in (1, 2, 3, 4, 5, 64, 4096):
-        correlation = (kept[:-distance] * kept[distance:]).mean()
-        assert abs(float(correlation)) < 5 / math.sqrt(400_000 - distance)
-
-
-def test_the_gradient_passes_where_the_value_did_and_the_order_in_memory_is_no_matter() -> None:
-    values = torch.randn(5, 3).T.requires_grad_()
-    dropped = drop_seeded(values, 0.4)
-    (gradient,) = torch.autograd.grad(dropped.sum(), values)
-    torch.testing.assert_close(gradient * values.detach(), dropped.detach())
-    assert 0 < int((gradient == 0).sum()) < 15
-    assert torch.equal(drop_seeded(values.detach().contiguous(), 0.4), dropped.detach())

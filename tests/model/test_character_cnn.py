@@ -10,13 +10,12 @@ from parity import numpy_character_cnn as oracle
 from small_trainings import SHAPE
 from torch import Tensor
 
-from elmo_zh.model import character_cnn
+from elmo_zh.model import token_layer
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.character_cnn import CharacterCNN
 from elmo_zh.model.kernels import character_windows
 from elmo_zh.model.precision import BFLOAT16
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reader.shape import CharacterShape
+from elmo_zh.model.token_layer import CharacterCNN, TokenInputs
+from elmo_zh.reader.bilm import CharacterShape
 
 # Distinct primes, so that a swapped axis fails.
 SLOTS, DIMENSION, OUTPUT = 17, 3, 7
@@ -101,18 +100,11 @@ def test_vectors_equal_the_oracle(activation: str, num_highways: int, output_dim
     assert_equal_to_the_oracle(cnn, [*WORDS, "<S>", "</S>"])
 
 
-def test_the_words_of_these_tests_have_all_lengths_in_no_order() -> None:
-    """Else the tests would not meet both ends."""
-    num_padding = (spellings(WORDS) == PADDING).sum(dim=1).tolist()
-    assert sorted(num_padding) == [0, 0, 0, *range(SLOTS - 1)]
-    assert num_padding not in (sorted(num_padding), sorted(num_padding, reverse=True))
-
-
 @pytest.mark.parametrize("chunk_words", [1, 3, 5, len(WORDS)])
 def test_words_come_back_in_their_order_whatever_is_computed_at_once(
     monkeypatch: pytest.MonkeyPatch, way: str, chunk_words: int
 ) -> None:
-    module = character_cnn if way == "windows" else character_windows
+    module = token_layer if way == "windows" else character_windows
     monkeypatch.setattr(module, "_CHUNK_WORDS", chunk_words)
     assert_equal_to_the_oracle(build_cnn(), WORDS)
     assert build_cnn().encode(spellings(WORDS)[:0]).shape == (0, OUTPUT)

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import SHAPE
 
 from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config import TrainConfig
-from elmo_zh.model import precision, precision_choice
-from elmo_zh.model.precision import BFLOAT16, FLOAT32, PRECISIONS
-from elmo_zh.model.precision_choice import PrecisionChoice, advise_against, choose_precision
+from elmo_zh.model import precision
+from elmo_zh.model.kernels import products
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, PRECISIONS, choose_precision
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -42,9 +41,9 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Rates:
             measured.append(list(work))
             return {FLOAT32: 1.0, BFLOAT16: seconds}
 
-        monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: True)
-        monkeypatch.setattr(precision_choice, "can_pack", lambda *_: False)
-        monkeypatch.setattr(precision_choice, "_shortest_seconds", measure)
+        monkeypatch.setattr(products, "_processor_multiplies_bfloat16", lambda: True)
+        monkeypatch.setattr(precision, "can_pack", lambda *_: False)
+        monkeypatch.setattr(precision, "_shortest_seconds", measure)
         choose_precision.cache_clear()
         return measured
 
@@ -69,29 +68,3 @@ def test_bfloat16_is_chosen_where_it_is_clearly_faster(
         choice = choose_precision(CPU, 3, 10, 52)
         assert (choice.precision, choice.describe()) == (expected, told)
     assert measured == [[FLOAT32, BFLOAT16]]  # once for each shape
-    advice = told if expected is FLOAT32 else ""
-    assert advise_against(CPU, SHAPE, 3) == advice
-
-
-def test_nothing_is_measured_without_instructions(pretend: Rates, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = pretend(0.1)
-    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", lambda: False)
-    choice = choose_precision(CPU, 3, 10, 52)
-    assert choice == PrecisionChoice(FLOAT32, None)
-    assert choice.describe() == "float32: this device has no bfloat16 instructions"
-    assert measured == []
-
-
-def test_times_are_the_shortest_and_measuring_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, cost = [0.0], {FLOAT32: iter([9.0, 0.1, 0.3]), BFLOAT16: iter([9.0, 0.2, 0.05])}
-
-    def work_of(each: precision.Precision) -> Callable[[], None]:
-        def work() -> None:
-            now[0] += next(cost[each])
-
-        return work
-
-    monkeypatch.setattr(precision_choice, "_MOST_SECONDS", 18.5)
-    monkeypatch.setattr(precision_choice.time, "perf_counter", lambda: now[0])
-    found = precision_choice._shortest_seconds({each: work_of(each) for each in cost})
-    assert {each.name: round(seconds, 3) for each, seconds in found.items()} == {"float32": 0.1, "bfloat16": 0.05}

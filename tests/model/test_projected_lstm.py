@@ -75,15 +75,6 @@ def test_values_and_gradients_equal_the_plain_version(
         torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-12)
 
 
-def test_clips_are_active_in_the_test_above() -> None:
-    state = LSTMState(draw(2, STREAMS, OUTPUT), draw(2, STREAMS, CELL, seed=6))
-    inputs = draw(2, STEPS, STREAMS, INPUT, seed=8)
-    outputs, final = build_layer(0.3, 0.4)(inputs, state)
-    assert (final.cell.abs() == 0.3).any()
-    assert (outputs.abs() == 0.4).any()
-    assert (outputs.abs() < 0.4).any()
-
-
 # Shorter and longer than a piece of three steps, and as long as one or two.
 LENGTHS = (4, 1, 7, 3, 6)
 

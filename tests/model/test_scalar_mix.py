@@ -52,25 +52,6 @@ def test_layer_normalisation_is_over_all_numbers_that_count() -> None:
     assert_equal(mix(LAYERS, MASK)[MASK], expected.reshape(4, 2))
 
 
-def test_what_is_padded_has_no_influence() -> None:
-    mix = ScalarMix(2, do_layer_norm=True)
-    others = [torch.where(MASK[:, :, None], layer, 1e4) for layer in LAYERS]
-    assert_equal(mix(others, MASK)[MASK], mix(LAYERS, MASK)[MASK].detach())
-    assert_equal(mix(LAYERS, MASK.long())[MASK], mix(LAYERS, MASK)[MASK].detach())
-
-
-def test_a_layer_of_equal_numbers_is_normalised_to_zeros() -> None:
-    mix = ScalarMix(1, do_layer_norm=True)
-    assert_equal(mix([torch.full((2, 3, 2), 7.0)], MASK), np.zeros((2, 3, 2)))
-
-
-def test_fixed_weights_get_no_gradient() -> None:
-    mix = ScalarMix(2, initial_scalar_parameters=[1.0, 2.0], trainable=False)
-    assert not any(parameter.requires_grad for parameter in mix.parameters())
-    assert not mix(LAYERS).requires_grad
-    assert all(parameter.requires_grad for parameter in ScalarMix(2).parameters())
-
-
 def test_the_penalty_is_of_the_weights_before_the_softmax() -> None:
     mix = ScalarMix(3, initial_scalar_parameters=[1.0, -2.0, 5.0])
     penalty = mix.l2_penalty()
@@ -94,12 +75,6 @@ def test_names_are_those_of_allennlp() -> None:
         assert other(ones).item() == 0  # gamma is the first name
         other.gamma.fill_(1.0)
     assert other(ones).item() == pytest.approx(float(weights @ [2, 3, 5]))
-
-
-@pytest.mark.parametrize("initial", [[], [1.0], [1.0, 2.0, 3.0]])
-def test_another_number_of_initial_weights(initial: list[float]) -> None:
-    with pytest.raises(ValueError, match=rf"{len(initial)} initial scalar parameters for 2 layers: \["):
-        ScalarMix(2, initial_scalar_parameters=initial)
 
 
 def test_scalar_mixes_learn_at_their_own_rate() -> None:

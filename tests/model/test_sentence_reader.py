@@ -7,25 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from drawn_bilms import LENGTHS, PLAIN, draw_any, draw_bilm, draw_sentences
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawn_bilms import LENGTHS, PLAIN, draw_bilm, draw_sentences
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.batches import pad_sentences
 from elmo_zh.model.bilm import BiLM, State
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
 from elmo_zh.model.sentence_reader import SentenceReader
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reader.batches import pack_both_ways
-
-
-@pytest.fixture(params=[1, 2])
-def num_threads(request: pytest.FixtureRequest, threads_as_before: None) -> int:
-    """Of torch: with one the directions come one after the other, with two side by side."""
-    torch.set_num_threads(request.param)
-    return int(request.param)
+from elmo_zh.model.token_layer import TokenInputs, pad_sentences
+from elmo_zh.reader.lstm import pack_both_ways
 
 
 def expected_layers(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> Tensor:
@@ -51,26 +41,6 @@ def assert_states_close(found: State, expected: State) -> None:
     for ours, theirs in zip(found, expected, strict=True):
         assert_close(ours.output, theirs.output)
         assert_close(ours.cell, theirs.cell)
-
-
-def assert_reads_as_the_bilm(bilm: BiLM, sentences: Sequence[NDArray[np.int64]]) -> None:
-    found, after = read(bilm, sentences)
-    assert_close(found, expected_layers(bilm, sentences))
-    ids, mask = pad_sentences(sentences)
-    with torch.no_grad():
-        _, state = bilm.read_sentences(bilm.token_layer(TokenInputs(ids)), mask, bilm.start_state(len(sentences)))
-    assert_states_close(after, state)
-
-
-@pytest.mark.parametrize("lengths", [LENGTHS, (0, 0, 0), (67, 1)])
-def test_sentences_of_all_lengths(lengths: tuple[int, ...], num_threads: int) -> None:
-    assert_reads_as_the_bilm(draw_bilm(PLAIN), draw_sentences(lengths))
-
-
-@settings(deadline=None, max_examples=50)
-@given(data=st.data())
-def test_random_models_and_sentences(data: st.DataObject) -> None:
-    assert_reads_as_the_bilm(*draw_any(data))
 
 
 def test_a_state_of_each_sentence_is_carried_in_and_stays_as_it_was() -> None:

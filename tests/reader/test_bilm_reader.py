@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from elmo_zh.model.batches import pad_sentences
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.kernels.cells import LSTMState
+from elmo_zh.model.kernels.recurrence import LSTMState
 from elmo_zh.model.language_model import weights_of
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reader.batches import PackedSentences, pack_both_ways
+from elmo_zh.model.token_layer import TokenInputs, pad_sentences
 from elmo_zh.reader.bilm import LayerState, State
-from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.lstm import Floats, PackedSentences, pack_both_ways
 
 
 def expected(bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None) -> tuple[Floats, State]:

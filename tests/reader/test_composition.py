@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from composed_rows import composed_rows
 
-from elmo_zh.reader import composition as module
-from elmo_zh.reader.composition import Composition, parts_of
+from elmo_zh.reader import token_layer as module
 from elmo_zh.reader.lstm import Floats
+from elmo_zh.reader.token_layer import Composition, parts_of
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 CHARACTERS = "天气好人花山水云"

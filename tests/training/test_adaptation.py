@@ -13,7 +13,7 @@ from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import ModelConfig, TextConfig
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.model.language_model import LanguageModel, build_modules, build_shape, weights_of
-from elmo_zh.reader.shape import CharacterShape
+from elmo_zh.reader.bilm import CharacterShape
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.stages.settings import model_settings, require_same_text, take_model_settings, take_text_settings
 from elmo_zh.text.segmenters import describe_segmenter

@@ -24,9 +24,9 @@ from training.ranks import changed_loss, sending
 from elmo_zh.config import ModelConfig, TrainConfig
 from elmo_zh.errors import RunError
 from elmo_zh.model import precision
+from elmo_zh.model.kernels import products
 from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.precision import BFLOAT16, FLOAT32
-from elmo_zh.model.precision_choice import PrecisionChoice
+from elmo_zh.model.precision import BFLOAT16, FLOAT32, PrecisionChoice
 from elmo_zh.training import computation
 from elmo_zh.training.computation import Computation, choose_computation, count_numbers, require_memory
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("no_training_picture", "threads_as_before")
 
 Machine = Callable[..., None]
 
-multiplies_bfloat16 = precision._processor_multiplies_bfloat16
+multiplies_bfloat16 = products._processor_multiplies_bfloat16
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_processors_with_instructions_for_bfloat16(
     monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: bool, limit: str, has_them_still: bool
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    monkeypatch.setattr(precision, "_processor_multiplies_bfloat16", multiplies_bfloat16.__wrapped__)
+    monkeypatch.setattr(products, "_processor_multiplies_bfloat16", multiplies_bfloat16.__wrapped__)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     expected = expected and has_them_still
     assert precision.has_bfloat16(CPU) is expected

@@ -11,7 +11,7 @@ distinct ending is computed once. The gradient of m(x) goes to r(x) if that is l
 T_k[c] gets the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
 results depend neither on threads nor on the rest of the batch.
 
-This is for CPUs. On a GPU, `model.character_cnn` multiplies all windows: more work, in fewer and larger steps.
+This is for CPUs. On a GPU, `model.token_layer` multiplies all windows: more work, in fewer and larger steps.
 
 Shape letters: W words, C character slots, c width of a character's embedding, N filters of all widths, A distinct
 characters, E distinct endings, K width of the widest filter.

@@ -1,7 +1,9 @@
 """Run kernels side by side on a CPU: two tasks, or two halves of some rows, each on half of the cores."""
 
+import functools
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.torch_internals import forget_compilation_lock
+from elmo_zh.model.kernels.products import give_up
 
 Result = TypeVar("Result")
 
@@ -84,14 +86,43 @@ def _get_helper() -> ThreadPoolExecutor:
 
 def _compute_alone() -> None:
     """Make a forked process compute on one thread: it lacks the threads that hold locks or work for GNU OpenMP."""
-    global _helper
-    _helper = None
-    forget_compilation_lock()
+    global _helper, _compilation_lock
+    _helper, _compilation_lock = None, threading.Lock()
     _share.both = 0
     torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_compute_alone)
+
+
+_compilation_lock = threading.Lock()
+_CPU = torch.device("cpu")
+
+
+def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Callable[..., Any]:
+    """Return the function, compiled by TorchScript if it runs on a CPU; only one thread compiles at a time.
+
+    `torch.jit.script` is public, but deprecated. A time loop is hundreds of short operations. Compiled, it runs without
+    Python's lock, so that two directions on two threads do not keep each other waiting: up to an eighth of a training
+    step. Its successor, torch.compile, needs a C++ compiler on the user's machine.
+    """
+    if device.type != "cpu":
+        return function
+    with _compilation_lock:
+        return _compile(function)
+
+
+@functools.cache
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            compiled: Callable[..., Any] = torch.jit.script(function)
+            return compiled
+        except (AttributeError, RuntimeError) as error:
+            problem = str(error)
+    give_up("TorchScript functions", problem)
+    return function
 
 
 RowFunction = Callable[[slice], Tensor]

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.execution import side_by_side
+from elmo_zh.model.kernels.execution import scripted, side_by_side
 from elmo_zh.model.kernels.products import can_pack, multiply, multiply_once, pack
-from elmo_zh.model.kernels.torch_internals import scripted
 
 # Most scores in a row chunk: few enough to stay in the cache of one core or, on a GPU, in its memory.
 _CHUNK_SCORES = {"cpu": 2**18, "cuda": 2**26}

@@ -1,27 +1,142 @@
 """Products of many rows with one matrix, which is prepared once for use at every time step, or used as is.
 
-On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM
-step (`kernels.torch_internals`). Without instructions for bfloat16, such factors are multiplied as float32
-(`precision.computed_dtype`). Inference also has int8, by dynamic quantisation: each matrix column has a scale,
-determined once, and each input row its own, so that neighbouring rows have no effect. Sums are integers and exact;
-results are float32.
+On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM step.
+Without instructions for bfloat16, such factors are multiplied as float32 (`computed_dtype`).
+
+Private parts of torch, measured with torch 2.13 (docs/log.md, 2026-11-24; `make bench` shows the rates of packed and of
+torch's own products). Measure again when constraints.txt pins another torch, and remove whatever a public call can do
+as fast.
+
+- `mkldnn._reorder_linear_weight` and `mkldnn._linear_pointwise`, which torch's compiler calls: oneDNN's own layout of a
+  matrix. A product of few rows takes a third of the time of the public `torch.utils.mkldnn.to_mkldnn`, which computes
+  the same bits but converts at each call. In torch's own product, a row's last bits depend on its neighbours.
+- `onednn.qlinear_prepack` and `onednn.qlinear_pointwise`: the product of 8-bit numbers. torch's public quantised
+  modules are deprecated.
+
+If an operator is missing or gives other results, a RuntimeWarning says once that computing is slower, and public calls
+take its place. If only the processor lacks it, they do so silently. The functions on tensors are compatible with
+TorchScript.
 """
 
-from typing import Any, NamedTuple
+import functools
+import os
+import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from elmo_zh.model.kernels.torch_internals import (
-    LARGEST_INT8,
-    int8_product,
-    int8_product_works,
-    packed,
-    packed_int8,
-    packed_product,
-    packing_works,
-)
-from elmo_zh.model.precision import Precision, computed_dtype
+MEASURED_WITH = "2.13"
+# oneDNN is fast only with unsigned rows, so 128 is added to them.
+ZERO_POINT, LARGEST_INT8 = 128, 127
+
+
+# Instruction sets without bfloat16 products to which a user can limit oneDNN (ONEDNN_MAX_CPU_ISA).
+_WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI"}
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has instructions for bfloat16 products, which may still be slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return _processor_multiplies_bfloat16()
+
+
+@functools.cache
+def _processor_multiplies_bfloat16() -> bool:
+    limits = {os.environ.get(name, "").upper() for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")}
+    capabilities = torch.cpu.get_capabilities()
+    has_instructions = any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+    return has_instructions and not limits & _WITHOUT_BFLOAT16
+
+
+def computed_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """Return the dtype that a device really uses to multiply numbers of the given dtype.
+
+    A CPU without bfloat16 instructions uses float32 instead: torch's emulation is three times slower, and makes each
+    row of a product depend on its neighbours.
+    """
+    if dtype == torch.bfloat16 and device.type == "cpu" and not has_bfloat16(device):
+        return torch.float32
+    return dtype
+
+
+def packed(matrix: Tensor) -> Tensor:
+    """Return a matrix, shape (I, O), in oneDNN's own layout."""
+    result: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix.mT.contiguous())
+    return result
+
+
+def packed_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    """Return rows x matrix + bias, for a matrix made by `packed` or the transpose of a plain one."""
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
+    return result
+
+
+def packed_int8(matrix: Tensor) -> Tensor:
+    """Return a matrix of int8, shape (I, O), in oneDNN's own layout."""
+    result: Tensor = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
+    return result
+
+
+def int8_product(rows: Tensor, matrix: Tensor, scales: Tensor) -> Tensor:
+    """Return (rows - 128) x matrix x scales, float32, for uint8 rows and a matrix made by `packed_int8`."""
+    zeros = torch.zeros(scales.size(0), dtype=torch.int32)
+    result: Tensor = torch.ops.onednn.qlinear_pointwise(
+        rows, 1.0, 128, matrix, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return result
+
+
+@functools.cache
+def packing_works(dtype: torch.dtype) -> bool:
+    """Return whether packed products give correct results in a dtype."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    rows, matrix = torch.arange(15.0, dtype=dtype).view(3, 5), torch.arange(35.0, dtype=dtype).view(5, 7)
+    bias, exact = torch.arange(7.0), rows.double() @ matrix.double()
+    try:
+        tried = [
+            (packed_product(rows, packed(matrix), None), exact),
+            (packed_product(rows, packed(matrix), bias), exact + bias),
+            (packed_product(rows, matrix.mT, bias), exact + bias),
+        ]
+        return all(torch.allclose(found.double(), expected, rtol=0.01) for found, expected in tried) or give_up(
+            "packed products", "wrong results"
+        )
+    except NotImplementedError:
+        return False
+    except (AttributeError, RuntimeError) as error:
+        # In bfloat16 it is more likely that the processor lacks instructions.
+        return dtype == torch.float32 and give_up("packed products", str(error))
+
+
+@functools.cache
+def int8_product_works() -> bool:
+    """Return whether products of 8-bit numbers are correct; without VNNI, oneDNN saturates sums of large numbers."""
+    matrix = torch.arange(-17, 18, dtype=torch.int8).view(5, 7)
+    matrix[:, 0], matrix[:, 1] = LARGEST_INT8, -LARGEST_INT8
+    rows = torch.arange(15, dtype=torch.uint8).view(3, 5) * 17
+    rows[0] = ZERO_POINT + LARGEST_INT8
+    try:
+        found = int8_product(rows, packed_int8(matrix), torch.ones(7))
+    except NotImplementedError:
+        return False
+    except (AttributeError, RuntimeError) as error:
+        return give_up("products of 8-bit numbers", str(error))
+    return bool(torch.equal(found.double(), (rows.double() - ZERO_POINT) @ matrix.double()))
+
+
+def give_up(missing: str, problem: str) -> bool:
+    """Warn that a part of torch does not work and that computing is slower; return False."""
+    first_line = problem.partition("\n")[0]
+    warnings.warn(
+        f"The {missing} of torch {torch.__version__} do not work here ({first_line}), so elmo-zh will run more slowly."
+        f" Installing torch {MEASURED_WITH} may help.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
@@ -104,49 +219,3 @@ class _Product(torch.autograd.Function):
         d_weight = multiply_once(x.mT, d_y) if ctx.has_bias else _multiply_unpacked(x.mT, d_y)
         d_bias = gradients[0].sum(dim=0) if ctx.has_bias else None
         return _multiply_unpacked(d_y, weight.mT).to(dtype), d_weight.to(dtype), d_bias, None
-
-
-class InferenceProduct(NamedTuple):
-    """A matrix and its bias, prepared for inference."""
-
-    matrix: Tensor  # As `multiply`, or the quantised product, takes it; shape (I, O)
-    bias: Tensor | None  # One number per column, float32, shape (O,), or None
-    scales: Tensor | None  # One number per column, float32, shape (O,); int8 only
-    is_packed: bool  # Whether the matrix is in the library's own layout
-    rows_dtype: torch.dtype  # dtype of the rows that it is multiplied with
-
-
-def build_inference_product(matrix: Tensor, bias: Tensor | None, precision: Precision) -> InferenceProduct:
-    """Prepare a matrix, shape (I, O), and its bias for `inference_product`, quantising it for int8."""
-    matrix = matrix.detach()
-    bias = None if bias is None else bias.detach()
-    dtype = precision.dtype
-    if not precision.is_quantised:
-        is_packed = can_pack(matrix[:1], dtype)
-        prepared = pack(matrix.to(dtype, copy=not is_packed), is_packed)
-        return InferenceProduct(prepared, bias, None, is_packed, dtype)
-    quantised, scales = quantise_columns(matrix)
-    if int8_product_works():
-        return InferenceProduct(packed_int8(quantised), bias, scales, True, dtype)
-    return InferenceProduct(quantised.float(), bias, scales, False, dtype)
-
-
-def quantise_columns(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantise a matrix to integers from -127 to 127, int8, shape (I, O), and a scale per column, shape (O,)."""
-    scales = matrix.abs().amax(dim=0).clamp(min=torch.finfo(matrix.dtype).tiny) / LARGEST_INT8
-    return (matrix / scales).round().to(torch.int8), scales
-
-
-def inference_product(rows: Tensor, product: InferenceProduct) -> Tensor:
-    """Return rows x matrix + bias, float32, shape (n, O); TorchScript-compatible."""
-    scales = product.scales
-    if scales is None:
-        return multiply(rows, product.matrix, product.bias, product.is_packed).to(torch.float32)
-    row_scales = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-30).div_(127.0)
-    shifted = torch.div(rows, row_scales).round_().add_(128.0)
-    if product.is_packed:
-        sums = int8_product(shifted.to(torch.uint8), product.matrix, scales)
-    else:
-        sums = torch.matmul(shifted.sub_(128.0), product.matrix).mul_(scales)
-    bias, scaled = product.bias, torch.mul(sums, row_scales)
-    return scaled if bias is None else scaled.add_(bias)

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -69,13 +68,6 @@ def test_both_are_at_work_at_the_same_time_and_an_error_waits_for_the_other() ->
     with pytest.raises(OddError):
         side_by_side(work)
     assert ended.is_set()
-
-
-@pytest.mark.usefixtures("_two_threads")
-def test_two_threads_may_ask_for_it_at_once() -> None:
-    with ThreadPoolExecutor(2) as callers:
-        results = list(callers.map(lambda caller: side_by_side(lambda half: (caller, half)), range(23)))
-    assert results == [((caller, 0), (caller, 1)) for caller in range(23)]
 
 
 # Rows in halves

@@ -12,7 +12,7 @@ from elmo_zh.model.kernels import next_token_loss
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.softmax import Negatives, Softmax
-from elmo_zh.model.token_encoder import TokenInputs
+from elmo_zh.model.token_layer import TokenInputs
 
 # Distinct primes, so that a swapped axis fails.
 WORDS, WIDTH = 31, 5

@@ -1,6 +1,7 @@
 """Products prepared for inference against NumPy; operators that are missing or wrong; where products are packed."""
 
 import functools
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from contract.command_line import ROOT
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.model.kernels import products, torch_internals
-from elmo_zh.model.kernels.products import build_inference_product, inference_product
+from elmo_zh.model import sentence_reader
+from elmo_zh.model.kernels import next_token_loss, products, recurrence
+from elmo_zh.model.kernels.execution import scripted
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS, Precision
+from elmo_zh.model.sentence_reader import build_inference_product, inference_product
 
 # Rows, width, columns: distinct primes, and what models have.
 SIZES = [(1, 1, 3), (3, 5, 7), (67, 127, 509), (19, 128, 512), (11, 512, 128)]
@@ -34,8 +38,8 @@ def as_read(rows: Tensor, precision: Precision) -> Tensor:
 def is_packed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the library's own layouts are there."""
     if not request.param:
-        monkeypatch.setattr(products, "can_pack", lambda *_: False)
-        monkeypatch.setattr(products, "int8_product_works", lambda: False)
+        monkeypatch.setattr(sentence_reader, "can_pack", lambda *_: False)
+        monkeypatch.setattr(sentence_reader, "int8_product_works", lambda: False)
     return bool(request.param)
 
 
@@ -105,28 +109,20 @@ def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], p
     torch.testing.assert_close(inference_product(others, product)[41], whole[41], rtol=tolerance, atol=tolerance)
 
 
-def missing(*_: object) -> Tensor:
-    raise AttributeError("'_OpNamespace' 'onednn' object has no attribute 'qlinear_pointwise'")
-
-
-def not_for_this_machine(*_: object) -> Tensor:
-    raise NotImplementedError("Could not run 'onednn::qlinear_pointwise' with arguments from the 'CPU' backend.")
-
-
-def refusing(*_: object) -> Tensor:
-    raise RuntimeError("could not create a primitive descriptor")
-
-
-def wrong(rows: Tensor, *_: object) -> Tensor:
-    return torch.ones(len(rows), 7)
-
-
-class Saturating:
-    """The operators as on a processor that adds pairs of products in 16 bits."""
+class Exact:
+    """Products of 8-bit numbers as they should be."""
 
     @staticmethod
     def qlinear_prepack(matrix: Tensor, _: object) -> Tensor:
         return matrix
+
+    @staticmethod
+    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
+        return (rows.double() - zero_point) @ matrix.T.double()
+
+
+class Saturating(Exact):
+    """The operators as on a processor that adds pairs of products in 16 bits."""
 
     @staticmethod
     def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
@@ -136,34 +132,22 @@ class Saturating:
         return torch.from_numpy(sum(pairs) - zero_point * columns.sum(axis=1)).float()
 
 
-class Exact(Saturating):
+class OnAnotherMachine(Exact):
     @staticmethod
-    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
-        return (rows.double() - zero_point) @ matrix.T.double()
-
-
-def operators(name: str, stand_in: Callable[..., Tensor]) -> type:
-    return type("Operators", (Exact,), {name: staticmethod(stand_in)})
+    def qlinear_pointwise(*_: object) -> Tensor:
+        raise NotImplementedError("Could not run 'onednn::qlinear_pointwise' with arguments from the 'CPU' backend.")
 
 
 @pytest.mark.parametrize(
     ("stand_in", "works", "warns"),
-    [
-        (Exact, True, False),
-        (Saturating, False, False),
-        (object, False, True),
-        (operators("qlinear_pointwise", missing), False, True),
-        (operators("qlinear_pointwise", not_for_this_machine), False, False),
-        (operators("qlinear_pointwise", wrong), False, False),
-        (operators("qlinear_prepack", refusing), False, True),
-    ],
+    [(Exact, True, False), (Saturating, False, False), (object, False, True), (OnAnotherMachine, False, False)],
 )
 def test_operators_that_are_missing_or_wrong_are_noticed(
     monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool, warns: bool
 ) -> None:
     monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
-    try_it = functools.cache(torch_internals.int8_product_works.__wrapped__)
-    monkeypatch.setattr(products, "int8_product_works", try_it)
+    try_it = functools.cache(products.int8_product_works.__wrapped__)
+    monkeypatch.setattr(sentence_reader, "int8_product_works", try_it)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert try_it() is works
@@ -177,9 +161,50 @@ def test_operators_that_are_missing_or_wrong_are_noticed(
         )
 
 
+def missing(*_: object, **__: object) -> Tensor:
+    raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_reorder_linear_weight'")
+
+
+def wrong(rows: Tensor, *_: object, **__: object) -> Tensor:
+    return rows.new_ones(3, 7)
+
+
+@pytest.mark.parametrize(("name", "stand_in"), [("packed", missing), ("packed_product", wrong)])
+def test_another_torch_without_the_operators_or_with_others_packs_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, stand_in: object
+) -> None:
+    monkeypatch.setattr(products, "packing_works", functools.cache(products.packing_works.__wrapped__))
+    monkeypatch.setattr(products, name, stand_in)
+    with pytest.warns(RuntimeWarning, match="The packed products of torch") as caught:
+        found = [products.can_pack(torch.zeros(1), torch.float32) for _ in range(2)]
+    assert (found, len(caught)) == ([False, False], 1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        recurrence.loop_forward,
+        recurrence.loop_backward,
+        sentence_reader.infer_layer,
+        next_token_loss.score_row_chunks,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_torchscript_takes_it(function: Callable[..., Any]) -> None:
+    """Otherwise nothing would fail: it would run as plain Python, and slower."""
+    assert isinstance(scripted(function), torch.jit.ScriptFunction)
+
+
+def test_private_parts_of_torch_are_measured_again_with_another_one() -> None:
+    """With the new torch run `make bench`; keep in products.py what no public call does as fast, and say so."""
+    pinned = re.search(r"^torch==(.*)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert pinned[1].startswith(f"{products.MEASURED_WITH}.")
+
+
 @pytest.fixture(params=[False, True])
 def has_instructions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr("elmo_zh.model.precision._processor_multiplies_bfloat16", lambda: request.param)
+    monkeypatch.setattr("elmo_zh.model.kernels.products._processor_multiplies_bfloat16", lambda: request.param)
     return bool(request.param)
 
 
@@ -192,17 +217,3 @@ def test_without_instructions_bfloat16_is_multiplied_as_float32(has_instructions
     tolerance = 0.05 if has_instructions else 1e-6
     torch.testing.assert_close(once.double(), exact, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(found.double(), exact + bias.double(), rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.usefixtures("is_packed")
-@pytest.mark.parametrize("precision", PRECISIONS.values(), ids=list(PRECISIONS))
-def test_rows_and_columns_of_zeros_give_the_bias(precision: Precision) -> None:
-    rows, matrix, bias = draw(1, 5, 11), draw(2, 11, 7), torch.arange(7.0)
-    rows[3], matrix[:, 2] = 0.0, 0.0
-    found = inference_product(as_read(rows, precision), build_inference_product(matrix, bias, precision))
-    assert torch.equal(found[3], bias)
-    assert torch.equal(found[:, 2], bias[2].expand(5))
-    without = inference_product(as_read(rows, precision), build_inference_product(matrix, None, precision))
-    assert not without[3].any()
-    assert not without[:, 2].any()
-    assert without[[0, 1, 2, 4]][:, [0, 1, 3, 4, 5, 6]].all()

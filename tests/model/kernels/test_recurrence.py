@@ -1,6 +1,5 @@
 """However the recurrence is computed (packed, compiled, on two threads, in used memory), it is the plain cell's."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,8 +9,8 @@ from model.test_projected_lstm import plain_lstm
 from torch import Tensor
 
 from elmo_zh.model.kernels import recurrence
-from elmo_zh.model.kernels.cells import fill_tanh
 from elmo_zh.model.kernels.products import can_pack
+from elmo_zh.model.kernels.recurrence import fill_tanh
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.projected_lstm import LSTMState, ProjectedLSTM
 
@@ -143,17 +142,6 @@ def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, precision: P
             outputs, end = layer(inputs[:, :, some], alone, start_flags(sizes[0])[:, some], precision=precision)
             for found, expected in ((outputs, whole[:, :, some]), (end.cell, after.cell[:, some])):
                 torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
-
-
-def test_a_nan_reaches_the_results() -> None:
-    """Training notices by it; neither clips nor rounding may hide one."""
-    layer = build_layer(SIZES[0])
-    inputs = draw(8, 2, STEPS, STREAMS, INPUT)
-    inputs[1, 3, 2, 5] = math.nan
-    outputs, after = layer(inputs, draw_state(SIZES[0]))
-    assert outputs[1, 3:, 2].isnan().all()
-    assert after.cell[1, 2].isnan().all()
-    assert not outputs[:, :3].isnan().any()
 
 
 # Tanh, the one step of the cell with a kernel of its own

@@ -1,23 +1,87 @@
-"""The token layer of character mode: convolutions over a word's spelling, highway layers, and a projection.
+"""The token layer, which maps tokens to vectors that do not depend on the sentence: a table, or a character CNN.
 
-Follows Peters et al. (2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published
-file: y = x W + b. Shape letters in addition to `model.bilm`: W distinct words, c width of a character's embedding, N
-filters of all widths.
+The CNN has convolutions over a word's spelling, highway layers, and a projection. It follows Peters et al. (2018) and
+Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published file: y = x W + b. Shape letters
+in addition to `model.bilm`: W distinct words, c width of a character's embedding, N filters of all widths.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from elmo_zh.model.kernels.character_windows import largest_responses
 from elmo_zh.model.kernels.execution import compute_in_halves
 from elmo_zh.model.kernels.products import affine, multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
-from elmo_zh.model.token_encoder import TokenInputs
-from elmo_zh.reader.shape import CharacterShape
+from elmo_zh.reader.bilm import CharacterShape
+from elmo_zh.vocabulary.lexicon import Lexicon
 
 # Words computed together. Small chunks bound the memory, and need few slots if their words are short.
 _CHUNK_WORDS = 512
+
+
+@dataclass(frozen=True)
+class TokenInputs:
+    """The tokens that a token layer maps to vectors."""
+
+    ids: Tensor  # Rows of the token table (token mode) or of `spellings` (character mode), int64, any shape (...)
+    spellings: Tensor | None = None  # Character ids of the distinct words, int64, shape (W, C); None in token mode
+    # Vocabulary rows of those words, int64, shape (W,), for a character CNN with word embeddings.
+    words: Tensor | None = None
+
+    def to(self, device: torch.device) -> "TokenInputs":
+        """Move these inputs to another device."""
+        others = (None if tensor is None else tensor.to(device) for tensor in (self.spellings, self.words))
+        return TokenInputs(self.ids.to(device), *others)
+
+
+def build_inputs(lexicon: Lexicon, ids: Tensor) -> TokenInputs:
+    """Return the token layer's inputs for ids of any shape; in character mode, each distinct word is spelled once."""
+    if lexicon.num_slots is None:
+        return TokenInputs(ids)
+    distinct, places = torch.unique(ids, return_inverse=True)
+    spellings = torch.from_numpy(lexicon.character_ids(distinct.tolist()))
+    return TokenInputs(places, spellings, torch.from_numpy(lexicon.targets(distinct.numpy())))
+
+
+def pad_sentences(sentences: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+    """Pad sentences that have <S> and </S>; return their ids (int64) and a mask (bool), both of shape (B, T)."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    ids = pad_sequence([torch.from_numpy(sentence) for sentence in sentences], batch_first=True)
+    return ids, torch.arange(ids.shape[1]) < lengths[:, None]
+
+
+class TokenTable(nn.Module):
+    """A lookup table with one vector per vocabulary row: `weight`, shape (V, P), float32."""
+
+    def __init__(self, num_tokens: int, dimension: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_tokens, dimension))
+        # Training expects a gradient that holds only the rows of the batch.
+        self.has_sparse_gradient = True
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw normal weights that give rows a length of about 1."""
+        self.weight.normal_(0.0, self.weight.shape[1] ** -0.5, generator=generator)
+
+    def forward(self, inputs: TokenInputs) -> Tensor:
+        """Look up the row of each id, float32, shape (..., P)."""
+        return functional.embedding(inputs.ids, self.weight, sparse=self.has_sparse_gradient)
+
+
+@torch.no_grad()
+def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
+    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw the others with the same mean and deviation."""
+    spread = vectors.std(dim=0, unbiased=False)
+    table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
+    table[rows] = vectors
 
 
 class Highway(nn.Module):
