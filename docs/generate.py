@@ -106,7 +106,7 @@ def settings_page() -> str:
         for key, value in declared.items():
             default = json.dumps(plain(value.default), ensure_ascii=False).replace("|", "\\|")
             allowed = _cell(value.allowed()).replace("docs/adding.md", _ADDING[language])
-            mark = " *" if value.is_free else ""
+            mark = " *" if value.free else ""
             parts.append(f"| `{section}.{key}`{mark} | `{default}` | {allowed} | {_cell(value.explained())} |\n")
     return "".join(parts)
 

@@ -111,9 +111,7 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     \b
     Example:
       elmo-zh segment my-texts/ more.txt.xz --run runs/mine
-      elmo-zh segment web/ --set text.min_han_share=0.3 --set text.script=simplified --run runs/web
       elmo-zh segment reviews.csv --field title,review --run runs/mine
-      elmo-zh segment zhwiki-latest-pages-articles-multistream.xml.bz2 --run runs/wiki
       zcat news.gz | elmo-zh segment - --encoding gb18030 --run runs/mine
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
@@ -185,7 +183,6 @@ def encode(common: Common, /, run_path: Path) -> None:
     \b
     Example:
       elmo-zh encode --run runs/mine
-      elmo-zh encode --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
     from elmo_zh.stages.text import encode as encode_text
 
@@ -266,7 +263,6 @@ def export(common: Common, /, run_path: Path, output: Path | None, form: BundleF
     Example:
       elmo-zh export --run runs/mine
       elmo-zh export --run runs/mine --checkpoint last --output my-model
-      elmo-zh export --run runs/mine --dtype float16 --output my-small-model
       elmo-zh export --run runs/mine --layout simple_elmo --output for-simple-elmo
     """
     from elmo_zh.stages.model import export as export_model
@@ -399,7 +395,6 @@ def plan(
     \b
     Example:
       elmo-zh plan my-texts/ --run runs/mine
-      elmo-zh plan zhwiki-latest-pages-articles-multistream.xml.bz2 --config configs/base.toml
       elmo-zh plan news.jsonl.gz --field data.text --no-training
       elmo-zh plan statutes.txt --init starter
     """

@@ -7,7 +7,7 @@ files, Python calls, the JSON Schema and the pages on settings and commands know
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, cast, get_args
 
@@ -80,24 +80,26 @@ _PAIRS = N_("a list of pairs of whole numbers, such as [[1, 32], [2, 64]]")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Value:
-    """A declared value: a field of a dataclass, and what `declare` says of it."""
+    """A declared value: a field of a dataclass, with all that is said of it."""
 
-    name: str
-    kind: Any  # Its type, without None
-    is_optional: bool  # Whether it may be None
-    default: Any  # MISSING if it must be given
-    help: str
-    choices: Choices | None
-    least: float | None
-    most: float | None
-    above: float | None
-    also: float | None
-    check: Callable[[str], bool] | None
-    expects: str
-    is_free: bool
-    is_later: bool
-    is_file: bool
-    option: Mapping[str, Any]
+    name: str = ""
+    kind: Any = None  # Its type, without None
+    is_optional: bool = False  # Whether it may be None
+    default: Any = None  # MISSING if it must be given
+    help: str  # Its meaning, in English; shown in the user's language
+    choices: Choices | None = None  # The allowed names
+    least: float | None = None  # The smallest number allowed
+    most: float | None = None  # The largest number allowed
+    above: float | None = None  # The exclusive lower limit of a number, in place of `least`
+    also: float | None = None  # A number outside the range that has a meaning of its own
+    check: Callable[[str], bool] | None = None  # Returns whether a text is allowed
+    expects: str = ""  # What `check` allows, in English
+    free: bool = False  # Whether it cannot change any result, so that no stage has to run again
+    later: bool = False  # Whether records leave out the default, so that those made before it was declared stay valid
+    is_file: bool = False  # Whether it names a file or a bundle, of which records keep the digest
+    # Further arguments of click.option, such as metavar; names=("--seeds",) if the option is not named like the field;
+    # path={"exists": True, "dir_okay": False} for click.Path
+    option: Mapping[str, Any] = field(default_factory=dict)
 
     def convert(self, given: Any) -> Any:
         """Return a value in the declared type; raise ValueError if it is not allowed, as `allowed` describes."""
@@ -179,44 +181,17 @@ class Value:
         return _("{name} = {value}; expected {allowed}").format(name=name, value=repr(given), allowed=self.allowed())
 
 
-def declare(
-    default: Any,
-    help: str,  # noqa: A002
-    *,
-    choices: Choices | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    also: float | None = None,
-    check: Callable[[str], bool] | None = None,
-    expects: str = "",
-    free: bool = False,
-    later: bool = False,
-    is_file: bool = False,
-    **option: Any,
-) -> Any:
+def declare(default: Any, help: str, **attributes: Any) -> Any:  # noqa: A002
     """Return the field of a setting, an option or an argument.
 
     Args:
         default: The default; ... for an option that must be given.
         help: Its meaning, in English; shown in the user's language.
-        choices: The allowed names.
-        least: The smallest number allowed.
-        most: The largest number allowed.
-        above: The exclusive lower limit of a number, in place of `least`.
-        also: A number outside the range that has a meaning of its own.
-        check: Returns whether a text is allowed.
-        expects: What `check` allows, in English.
-        free: Whether it cannot change any result, so that no stage has to run again.
-        later: Whether records leave out the default, so that those made before it was declared stay valid.
-        is_file: Whether it names a file or a bundle, of which records keep the digest.
-        option: Further arguments of click.option, such as metavar; names=("--seeds",) if the option is not named like
-            the field; path={"exists": True, "dir_okay": False} for click.Path.
+        attributes: What else `Value` says of it, such as least or choices, and arguments of click.option.
     """
-    about: dict[str, Any] = {"choices": choices, "least": least, "most": most, "above": above, "also": also}
-    about |= {"help": help, "check": check, "expects": expects, "is_free": free, "is_later": later, "is_file": is_file}
-    about["option"] = option
-    return field(default=MISSING if default is ... else default, metadata={"declared": about})
+    about = {name: attributes.pop(name) for name in Value.__dataclass_fields__ if name in attributes}
+    value = Value(help=help, option=attributes, **about)
+    return field(default=MISSING if default is ... else default, metadata={"declared": value})
 
 
 def values_of(group: type) -> Mapping[str, Value]:
@@ -227,15 +202,15 @@ def values_of(group: type) -> Mapping[str, Value]:
 @cache
 def _values_of(group: Any) -> Mapping[str, Value]:
     return {
-        declared_field.name: Value(
-            name=declared_field.name,
-            kind=_kind_of(declared_field.type),
-            is_optional=type(None) in get_args(declared_field.type),
-            default=declared_field.default,
-            **declared_field.metadata["declared"],
+        declared.name: replace(
+            declared.metadata["declared"],
+            name=declared.name,
+            kind=_kind_of(declared.type),
+            is_optional=type(None) in get_args(declared.type),
+            default=declared.default,
         )
-        for declared_field in fields(group)
-        if "declared" in declared_field.metadata
+        for declared in fields(group)
+        if "declared" in declared.metadata
     }
 
 

@@ -186,7 +186,7 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
     return {
         name: plain(getattr(section, name))
         for name, value in values_of(type(section)).items()
-        if not value.is_free and name not in without
+        if not value.free and name not in without
     }
 
 
@@ -194,7 +194,7 @@ def recorded_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str,
     """Return the settings that a record keeps: no names of files, and no `later` settings that are at their default."""
     settings = result_settings(section, without=without)
     for name, value in values_of(type(section)).items():
-        if value.is_file or (value.is_later and getattr(section, name) == value.default):
+        if value.is_file or (value.later and getattr(section, name) == value.default):
             settings.pop(name, None)
     return settings
 
@@ -237,7 +237,7 @@ def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> 
 
 def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return recorded settings with the defaults that `preparation_settings` left out; {} (unknown) stays {}."""
-    later = {name: value.default for name, value in SECTIONS["text"].items() if value.is_later and name not in CORPUS}
+    later = {name: value.default for name, value in SECTIONS["text"].items() if value.later and name not in CORPUS}
     return {**later, **settings} if settings else {}
 
 
