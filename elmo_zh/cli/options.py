@@ -146,10 +146,9 @@ class Common:
 
         with ExitStack() as stack:
             for path, option, suffixes in ((output, "--output", formats), (picture, "--picture", (".png",))):
-                if path is not None and suffixes:
-                    require_suffix(path, suffixes, option)
-            for path, option in ((output, "--output"), (picture, "--picture")):
                 if path is not None:
+                    if suffixes:
+                        require_suffix(path, suffixes, option)
                     claim = claimed_output(path, (), Path.is_file, force=self.force, names=(option, "--force"))
                     stack.enter_context(claim)
             yield
