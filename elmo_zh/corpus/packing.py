@@ -13,9 +13,10 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from os import SEEK_END
 from pathlib import PurePosixPath
 from shutil import copyfileobj
@@ -56,40 +57,36 @@ def compression_of(head: bytes) -> str | None:
     return next((suffix for start, suffix in _FIRST_BYTES.items() if head.startswith(start)), None)
 
 
-def most_unpacked_bytes(packed_bytes: int) -> int:
-    """Return how many bytes a compressed file of this size may expand to."""
-    return max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes)
-
-
-def expansion_error(name: str) -> CorpusError:
-    """Return the error for a file that expands to more bytes than allowed."""
-    return CorpusError(
-        _(
-            "{name} unpacks to more than {factor} times its size, like files made to fill up disks. If you trust it,"
-            " unpack it yourself and use the unpacked files."
-        ).format(name=name, factor=MOST_EXPANSION)
-    )
+def require_expansion(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
+    """Raise CorpusError for a file that expands to more bytes than allowed."""
+    if unpacked_bytes > max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes):
+        raise CorpusError(
+            _(
+                "{name} unpacks to more than {factor} times its size, like files made to fill up disks. If you trust"
+                " it, unpack it yourself and use the unpacked files."
+            ).format(name=name, factor=MOST_EXPANSION)
+        )
 
 
 @contextmanager
-def damage_as_corpus_error(name: str) -> Iterator[None]:
-    """Turn the errors that decompression libraries raise for damaged files into CorpusError."""
+def damage_as_corpus_error(name: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn the errors that libraries raise for damaged files into CorpusError."""
     zstd = _zstd()
+    damage = (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError, zipfile.BadZipFile, tarfile.TarError, *others)
     try:
         yield
-    except (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
-        raise damage_error(name, str(error)) from None
-    except OSError as error:
+    except (*damage, OSError) as error:
         # bz2 raises OSError without an errno.
-        if error.errno is not None:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
         raise damage_error(name, str(error)) from None
 
 
 def damage_error(name: str, message: str) -> CorpusError:
     """Return the error for a file that cannot be unpacked."""
+    reason = " ".join(message.split())[:200]
     return CorpusError(
-        _("{name} is damaged or truncated ({reason}). Download or pack it again.").format(name=name, reason=message)
+        _("{name} is damaged or truncated ({reason}). Download or pack it again.").format(name=name, reason=reason)
     )
 
 
@@ -101,8 +98,7 @@ def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> Bin
         with damage_as_corpus_error(name):
             for piece in _iter_unpacked(packed, suffix, name):
                 num_unpacked += len(piece)
-                if num_unpacked > most_unpacked_bytes(packed_bytes):
-                    raise expansion_error(name)
+                require_expansion(name, packed_bytes, num_unpacked)
                 yield piece
 
     return stream_of(iter_pieces())
@@ -220,25 +216,29 @@ def is_tar(head: bytes) -> bool:
 
 def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
     """Yield a zip archive's members in order, or an Excel file's sheets; raise CorpusError if the file is damaged."""
-    try:
+    with damage_as_corpus_error(name, ValueError, NotImplementedError):
         archive = zipfile.ZipFile(packed)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise damage_error(name, str(error)) from None
     with archive:
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         names = {member.filename for member in members}
+        unpacked_bytes = sum(member.file_size for member in members)
         if _EXCEL_MEMBER in names:
-            yield from _excel_tables(packed, name, sum(member.file_size for member in members))
+            yield from _excel_tables(packed, name, unpacked_bytes)
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
             raise UnsuitableError(name, N_("an office document"), _("Save it as plain text, or a table as CSV."))
         # zipfile never reads past the sizes claimed here, so they are a bound.
-        if sum(member.file_size for member in members) > most_unpacked_bytes(packed.seek(0, SEEK_END)):
-            raise expansion_error(name)
+        require_expansion(name, packed.seek(0, SEEK_END), unpacked_bytes)
         for member in members:
-            own_name = _readable_name(member)
-            if _is_taken(own_name, name, passed_over):
-                yield _zip_member(archive, member, name, shown(own_name))
+            path = _readable_name(member)
+            if _is_taken(path, name, passed_over):
+                if member.flag_bits & 1:
+                    raise CorpusError(
+                        _("{name} is encrypted. Unpack the archive with its password and give the folder.").format(
+                            name=_full_name(name, path)
+                        )
+                    )
+                yield _member(path, name, partial(archive.open, member))
 
 
 # Among office documents, only Excel files have this member.
@@ -257,16 +257,28 @@ def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[
     try:
         packed.seek(0)
         book = openpyxl.load_workbook(packed, read_only=True, data_only=True)
-        sheets = book.worksheets
-        for sheet in sheets:
+        for sheet in book.worksheets:
             with TemporaryFile() as table:
+                title = shown(sheet.title) if len(book.worksheets) > 1 else ""
                 if _write_table(sheet, cast(BinaryIO, table)):
-                    yield _sheet_content(cast(BinaryIO, table), name, shown(sheet.title) if len(sheets) > 1 else "")
+                    yield Content(
+                        name=f"{name}: {title}" if title else name,
+                        file_name=f"{title or 'sheet'}.csv",
+                        open=partial(_rewound, cast(BinaryIO, table)),
+                        is_named=False,
+                        member=title,
+                    )
     except (CorpusError, OSError):
         raise
     except Exception as error:
         # openpyxl checks little, so a damaged file can raise anything.
-        raise damage_error(name, f"{error!r:.200}") from None
+        raise damage_error(name, repr(error)) from None
+
+
+@contextmanager
+def _rewound(file: BinaryIO) -> Iterator[BinaryIO]:
+    file.seek(0)
+    yield file
 
 
 def _write_table(sheet: Any, table: BinaryIO) -> bool:
@@ -287,16 +299,6 @@ def _write_table(sheet: Any, table: BinaryIO) -> bool:
     return rows is not None
 
 
-def _sheet_content(table: BinaryIO, name: str, sheet: str) -> Content:
-    @contextmanager
-    def opened() -> Iterator[BinaryIO]:
-        table.seek(0)
-        yield table
-
-    own_name = f"{name}: {sheet}" if sheet else name
-    return Content(name=own_name, file_name=f"{sheet or 'sheet'}.csv", open=opened, is_named=False, member=sheet)
-
-
 def _readable_name(member: zipfile.ZipInfo) -> str:
     """Return a member's readable name; Chinese Windows programs write GBK, which zipfile decodes as code page 437."""
     if member.flag_bits & 0x800:
@@ -314,20 +316,20 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
 
 
 def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
+    reason = ""
     if is_hidden(PurePosixPath(path)):
         reason = N_("hidden files in archives")
     elif is_other_name(path):
         reason = N_("files whose names do not suggest text")
     elif is_archive_name(path):
-        raise _packed_twice(_full_name(archive, shown(path)))
-    else:
-        return True
-    passed_over.add(reason, _full_name(archive, shown(path)))
-    return False
+        raise _packed_twice(_full_name(archive, path))
+    if reason:
+        passed_over.add(reason, _full_name(archive, path))
+    return not reason
 
 
-def _full_name(archive: str, member: str) -> str:
-    return f"{archive}: {member}"
+def _full_name(archive: str, path: str) -> str:
+    return f"{archive}: {shown(path)}"
 
 
 def _packed_twice(name: str) -> CorpusError:
@@ -336,75 +338,38 @@ def _packed_twice(name: str) -> CorpusError:
     )
 
 
-def _require_plain(member: BinaryIO, name: str) -> None:
-    """Raise CorpusError if a member is itself a compressed file; otherwise go back to its start."""
-    if compression_of(member.read(6)):
-        raise _packed_twice(name)
-    member.seek(0)
-
-
-def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, archive_name: str, path: str) -> Content:
-    name = _full_name(archive_name, path)
-    if member.flag_bits & 1:
-        raise CorpusError(
-            _("{name} is encrypted. Unpack the archive with its password and give the folder.").format(name=name)
-        )
-
-    @contextmanager
-    def opened() -> Iterator[BinaryIO]:
-        try:
-            stream = archive.open(member)
-        except (NotImplementedError, zipfile.BadZipFile, OSError, ValueError) as error:
-            # The directory at the end of the archive may point anywhere and claim anything.
-            raise damage_error(name, str(error)) from None
-        try:
-            with damage_as_corpus_error(name), stream:
-                content = cast(BinaryIO, stream)
-                _require_plain(content, name)
-                yield content
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise damage_error(name, str(error)) from None
-
-    return Content(name=name, file_name=member.filename, open=opened, is_named=False, member=path)
-
-
-def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
-    """Yield the members of a tar archive in order; each can be read until the next one is requested."""
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                # The archive would keep all members in memory.
-                archive.members.clear()  # type: ignore[attr-defined]
-                if member.isdir() or not _is_regular(member, name, passed_over):
-                    continue
-                if _is_taken(member.name, name, passed_over):
-                    with SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
-                        extracted = archive.extractfile(member)
-                        assert extracted is not None
-                        copyfileobj(extracted, spool)
-                        yield _spooled_member(cast(BinaryIO, spool), member, name)
-    except tarfile.TarError as error:
-        raise damage_error(name, str(error)) from None
-
-
-def _is_regular(member: tarfile.TarInfo, archive: str, passed_over: PassedOver) -> bool:
-    if member.isreg() and not member.issparse():
-        return True
-    passed_over.add(N_("links and other special members of archives"), _full_name(archive, shown(member.name)))
-    return False
-
-
-def _spooled_member(spool: BinaryIO, member: tarfile.TarInfo, archive: str) -> Content:
-    path = shown(member.name)
+def _member(path: str, archive: str, open_member: Callable[[], AbstractContextManager[Any]]) -> Content:
+    """Return a member of an archive; raise CorpusError when it is read if it is damaged or a compressed file itself."""
     name = _full_name(archive, path)
 
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
-        spool.seek(0)
-        _require_plain(spool, name)
-        yield spool
+        # The directory at the end of a zip archive may point anywhere and claim anything.
+        with damage_as_corpus_error(name, ValueError, NotImplementedError), open_member() as content:
+            if compression_of(content.read(6)):
+                raise _packed_twice(name)
+            content.seek(0)
+            yield content
 
-    return Content(name=name, file_name=member.name, open=opened, is_named=False, member=path)
+    return Content(name=name, file_name=path, open=opened, is_named=False, member=shown(path))
+
+
+def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
+    """Yield the members of a tar archive in order; each can be read until the next one is requested."""
+    with damage_as_corpus_error(name), tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            # The archive would keep all members in memory.
+            archive.members.clear()  # type: ignore[attr-defined]
+            if member.isdir():
+                continue
+            if not member.isreg() or member.issparse():
+                passed_over.add(N_("links and other special members of archives"), _full_name(name, member.name))
+            elif _is_taken(member.name, name, passed_over):
+                with SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
+                    extracted = archive.extractfile(member)
+                    assert extracted is not None
+                    copyfileobj(extracted, spool)
+                    yield _member(member.name, name, partial(_rewound, cast(BinaryIO, spool)))
 
 
 _BATCH_ROWS = 1000
@@ -435,7 +400,7 @@ def _lines(parquet: Any, stream: BinaryIO, name: str) -> Iterator[bytes]:
             for row in batch.to_pylist():
                 yield json.dumps(row, ensure_ascii=False, default=_as_json).encode("utf-8", "replace") + b"\n"
     except (OSError, ValueError) as error:
-        raise damage_error(name, " ".join(str(error).split())[:100]) from None
+        raise damage_error(name, str(error)) from None
 
 
 def _as_json(value: Any) -> str:
