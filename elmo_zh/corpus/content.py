@@ -44,24 +44,15 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-# The first bytes of files that are not text, with the kind of file and advice to the user.
+# The first bytes of files that are not text, with the kind of file.
 _FOREIGN = {
-    (b"%PDF-",): (N_("a PDF file"), N_("Convert it to text, for example with pdftotext.")),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): (
-        N_("an office document"),
-        N_("Save it as plain text, or a table as CSV."),
-    ),
-    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): (
-        N_("an image"),
-        N_("Extract its text with an OCR program."),
-    ),
-    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): (N_("a compiled program"), N_("Give a text file.")),
-    (b"SQLite format 3\0",): (
-        N_("an SQLite database"),
-        N_("Export a table as CSV: sqlite3 -header -csv FILE 'SELECT ...' > text.csv"),
-    ),
-    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): (N_("an HDF5 or NumPy file"), N_("Give a text file.")),
-    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): (N_("a 7z or RAR archive"), N_("Unpack it and give the folder.")),
+    (b"%PDF-",): N_("a PDF file"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): N_("an office document"),
+    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): N_("an image"),
+    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): N_("a compiled program"),
+    (b"SQLite format 3\0",): N_("an SQLite database"),
+    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): N_("an HDF5 or NumPy file"),
+    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): N_("a 7z or RAR archive"),
 }
 
 
@@ -69,9 +60,9 @@ def refuse_foreign(content: Content) -> None:
     """Raise UnsuitableError for a file whose first bytes show that it is not text, whatever its name."""
     with content.open() as stream:
         head = stream.read(64)
-    for starts, (kind, advice) in _FOREIGN.items():
+    for starts, kind in _FOREIGN.items():
         if head.startswith(starts):
-            raise UnsuitableError(content.name, kind, _(advice))
+            raise UnsuitableError(content.name, kind, _("Convert it to plain text, or a table to CSV."))
 
 
 def import_extra(module: str, what: str, extra: str = "corpus") -> Any:

@@ -89,8 +89,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
         if bad_byte(stream, "utf-8") is None:
             return Encoding("utf-8", 0)
     if b"\0" in head:
-        guess = _unmarked(head)
-        raise _not_text(content, guess)
+        raise _not_text(content)
     samples = list(_samples(content))
     if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
@@ -124,18 +123,6 @@ def _is_utf8(sample: bytes) -> bool:
     text = sample.decode("utf-8", MARKING)
     good, bad = len(_FROM_THREE_BYTES.findall(text)), text.count(MARK)
     return good >= (_LEAST_UTF8_FRACTION if good > _MANY else 0.5) * (good + bad)
-
-
-def _unmarked(head: bytes) -> str:
-    """Return the variant of UTF-16 or UTF-32 in which these bytes are mostly common characters, or ""."""
-    for name, width in (("UTF-32-LE", 4), ("UTF-32-BE", 4), ("UTF-16-LE", 2), ("UTF-16-BE", 2)):
-        try:
-            text = head[: len(head) // width * width].decode(name)
-        except UnicodeDecodeError:
-            continue
-        if len(_COMMON.findall(text)) > 0.8 * len(text) > 0:
-            return name
-    return ""
 
 
 def _num_bad(content: Content, encoding: str) -> int:
@@ -288,24 +275,22 @@ class DecodedText:
 
     def exact_lines(self) -> Iterator[str]:
         """Yield unsplit lines that end only at LF or CR LF."""
-        advice = _("Put each paragraph on a line of its own.")
-        lines = self._bounded(whole_lines(self.chunks(), _LONGEST_EXACT_LINE), _LONGEST_EXACT_LINE, advice)
-        return (line.removesuffix("\r") for line in lines)
+        return (line.removesuffix("\r") for line in self._bounded(self.chunks(), _LONGEST_EXACT_LINE))
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield whole lines; raise CorpusError if one is longer than `longest`."""
-        advice = _("Check the format of the file, or read it as plain text: --input-format text")
-        chunks = with_line_feeds(self.chunks(), keeps_ends=keeps_ends)
-        return self._bounded(whole_lines(chunks, longest, keeps_ends=keeps_ends), longest, advice)
+        return self._bounded(with_line_feeds(self.chunks(), keeps_ends=keeps_ends), longest, keeps_ends=keeps_ends)
 
-    def _bounded(self, lines: Iterator[str], longest: int, advice: str) -> Iterator[str]:
+    def _bounded(self, chunks: Iterator[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         try:
-            yield from lines
+            yield from whole_lines(chunks, longest, keeps_ends=keeps_ends)
         except ValueError as error:
-            message = _("{name}: line {number} is longer than {longest:,} characters.").format(
-                name=self.name, number=error, longest=longest
-            )
-            raise CorpusError(f"{message} {advice}") from None
+            raise CorpusError(
+                _(
+                    "{name}: line {number} is longer than {longest:,} characters. Put each paragraph on a line of its"
+                    " own, or check the format of the file: --input-format"
+                ).format(name=self.name, number=error, longest=longest)
+            ) from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""
@@ -331,26 +316,28 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
             )
 
 
-# Encodings that Python calls by a name that few people know.
-_COMMON_NAMES = {"CP950": "Big5 (CP950)"}
-
-
-def refuse_bad_bytes(text: DecodedText, *, may_skip: bool) -> None:
-    """Raise CorpusError with the position of undecodable bytes; with `may_skip`, also name the option to skip them."""
+def refuse_bad_bytes(text: DecodedText) -> None:
+    """Raise CorpusError with the position of undecodable bytes."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:
-        found = bad_byte(stream, text.encoding.name)
-    if found:
-        line, place, value = found
+        place = bad_byte(stream, text.encoding.name)
+    if place:
         encoding = text.encoding.name.upper()
-        likely = {"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding, "NAME")
-        message = _("{name}: line {number} is not valid {encoding}: byte 0x{value:02x} at offset {place} of the file.")
-        advice = _("Correct the file, or specify its encoding, such as --encoding {likely}")
-        if may_skip:
-            advice = _("Specify its encoding, such as --encoding {likely}, or skip such lines: --bad-bytes skip-line")
-        told = {"name": text.name, "number": line, "value": value, "place": place, "likely": likely}
-        raise CorpusError(f"{message} {advice}".format(**told, encoding=_COMMON_NAMES.get(encoding, encoding)))
+        raise CorpusError(
+            _(
+                "{name}: line {number} is not valid {encoding}: byte 0x{value:02x} at offset {place} of the file."
+                " Correct the file, or specify its encoding, such as --encoding {likely}. segment can skip such lines:"
+                " --bad-bytes skip-line"
+            ).format(
+                name=text.name,
+                number=place[0],
+                place=place[1],
+                value=place[2],
+                encoding=encoding,
+                likely={"UTF-8": "GB18030", "GB18030": "UTF-8"}.get(encoding, "NAME"),
+            )
+        )
 
 
 def without_surrogates(text: str) -> str:

@@ -1,19 +1,16 @@
 """Read texts line by line for the commands that use a model; unlike `segment`, they never drop a line."""
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, is_archive_name, suffix_of
+from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
 from elmo_zh.corpus.counts import PassedOver, Tally
-from elmo_zh.corpus.packing import compression_of
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
 from elmo_zh.corpus.readers.plain import layout_messages
@@ -107,24 +104,22 @@ class InputText:
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
         """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
         self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
-        files = read_files(self.source, self.config, self.tally, self.passed_over)
-        first = next(files, None)
-        is_early = not is_archive_name(self.source.file_name) and not (first and first[0])
-        if is_early:
-            self._require_fields()
-            if reporter is not None:
-                self._report_reading(reporter)
-        num_lines = 0
-        for member, records in chain([] if first is None else [first], files):
+        reported, num_lines = {_PLAIN}, 0
+        for member, records in read_files(self.source, self.config, self.tally, self.passed_over):
             if member:
                 self.members.add(member, num_lines)
+            else:
+                self._require_fields()
+            if reporter is not None:
+                for form in self.tally.forms.keys() - reported:
+                    reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=self._described(form)))
+                reported.update(self.tally.forms)
             named = columns_of_name(self.from_name, member or self.source.file_name) if self.from_name else {}
             for record in records:
                 num_lines += 1
                 yield Record(record.line, {**record.columns, **named}) if named else record
+        self._require_fields()
         if reporter is not None:
-            if not is_early or self.tally.forms.total() > 1:
-                self._report_reading(reporter)
             self._report_oddities(reporter, num_lines)
 
     def place(self, line: int) -> tuple[str, int]:
@@ -150,38 +145,33 @@ class InputText:
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
-        kind = next((kind for kind, _, _ in self.tally.forms), "")
-        if self.config.field and self.source.is_named and kind and not has_fields(kind):
+        kinds = {kind for kind, _, _ in self.tally.forms}
+        if self.config.field and self.source.is_named and kinds and not any(map(has_fields, kinds)):
             raise CorpusError(
                 _(
                     "--field {field} has no effect on {name}, which is read as {format}. Leave out --field, or specify"
                     " the format, such as --input-format csv"
-                ).format(field=self.config.field, name=self.name, format=_(load_format(kind).title))
-            )
-
-    def _report_reading(self, reporter: Reporter) -> None:
-        with self.source.open_packed() as file:
-            compression = compression_of(file.read(6))
-        is_plain = set(self.tally.forms) <= {_PLAIN} and suffix_of(self.source.file_name) in ("", ".txt", ".text")
-        if is_plain and not compression:
-            return
-        is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
-        forms = [_described(form, is_excel=is_excel) for form in self.tally.forms.elements()]
-        if not forms:
-            reporter.note(_("{name} contains no text files.").format(name=self.name))
-            return
-        kinds = "; ".join(f"{count:,} x {form}" for form, count in Counter(forms).most_common())
-        if len(forms) == 1 and not is_archive_name(self.source.file_name):
-            kinds = ", ".join([forms[0], *([compression] if compression else [])])
-        reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=kinds))
-
-    def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
-        if self.config.field and self.members.names and not any(has_fields(kind) for kind, _, _ in self.tally.forms):
-            reporter.warn(
-                _("--field {field} has no effect on {name}: none of its files has fields.").format(
-                    field=self.config.field, name=self.name
+                ).format(
+                    field=self.config.field,
+                    name=self.name,
+                    format=", ".join(sorted(_(load_format(kind).title) for kind in kinds)),
                 )
             )
+
+    def _described(self, form: tuple[str, str, str]) -> str:
+        kind, encoding, field_read = form
+        is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
+        named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
+        if field_read:
+            name = field_read.removeprefix("column ").removesuffix(", no header")
+            message = _("column {name}") if kind in ("csv", "tsv") else _("field {name}")
+            message = _("column {name}, no header") if field_read.endswith(", no header") else message
+            named.append(message.format(name=name))
+        return ", ".join(named)
+
+    def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
+        if not self.tally.forms:
+            reporter.note(_("{name} contains no text files.").format(name=self.name))
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
         # Whether words are to be divided again depends on the model's segmenter.
@@ -197,17 +187,6 @@ class InputText:
                 reporter.note(message.format(**told))
         for line in self.passed_over.summary_lines():
             reporter.note(line)
-
-
-def _described(form: tuple[str, str, str], *, is_excel: bool) -> str:
-    kind, encoding, field_read = form
-    named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
-    if field_read:
-        name = field_read.removeprefix("column ").removesuffix(", no header")
-        message = _("column {name}") if kind in ("csv", "tsv") else _("field {name}")
-        message = _("column {name}, no header") if field_read.endswith(", no header") else message
-        named.append(message.format(name=name))
-    return ", ".join(named)
 
 
 def input_text(

@@ -84,7 +84,7 @@ def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Ite
 
     def decode(content: Content) -> Iterator[DecodedText]:
         text = DecodedText(content, find_encoding(content, encoding))
-        refuse_bad_bytes(text, may_skip=False)
+        refuse_bad_bytes(text)
         yield text
 
     return _read_contents(source, passed_over, decode)
@@ -131,7 +131,7 @@ def _read_content(
 ) -> Documents:
     text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
     if config.bad_bytes == "strict":
-        refuse_bad_bytes(text, may_skip=True)
+        refuse_bad_bytes(text)
     kind = find_format(text, config.format)
     tally.read_field = ""
     documents = read_documents(kind, text, config, tally, passed_over)
@@ -144,7 +144,7 @@ def _read_records_of_content(
     content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver
 ) -> Iterator[tuple[str, Iterator[Record]]]:
     text = DecodedText(content, find_encoding(content, config.encoding))
-    refuse_bad_bytes(text, may_skip=False)
+    refuse_bad_bytes(text)
     kind = find_record_format(text, config.format)
     tally.read_field = ""
     records = _begun(read_records(kind, text, config, tally, passed_over), kind, text, tally)

@@ -88,11 +88,3 @@ def test_other_encodings_are_named() -> None:
 )
 def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int, int] | None) -> None:
     assert bad_byte(io.BytesIO(data), encoding) == expected
-
-
-@pytest.mark.parametrize("name", ["UTF-16-LE", "UTF-16-BE", "UTF-32-LE", "UTF-32-BE"])
-def test_a_mark_that_is_missing_is_told(name: str) -> None:
-    told = message_of(CorpusError, lambda: find_encoding(content_of(SIMPLIFIED.encode(name)), "auto"))
-    assert told.endswith(f"--encoding {name}")
-    assert told.startswith("a.txt: not text in UTF-8, GB18030 or Big5, ")
-    assert find_encoding(content_of(SIMPLIFIED.encode(name)), name) == Encoding(name, 0)

@@ -145,8 +145,6 @@ _ITEM = re.compile(r"(?m)^[*#:;]+|^-{4,}")
 _EMPTY_BRACKETS = re.compile(r"（[\s，、；,;]*）|\([\s，、；,;]*\)")
 
 
-# Beyond this depth the parser treats markup as text, after trying to parse it.
-_DEEPEST = 40
 _ALONE = frozenset(("br", "hr", "wbr", "img", "meta", "link", "li", "dt", "dd", "td", "th", "tr"))
 _MARK = re.compile(
     r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|\[(?=[a-z/]{2,9}[:/])|\]|<!--|-->|</?[a-zA-Z]+(?=[\s/>])(?:[^<>]{0,300}?/>)?"
@@ -187,33 +185,18 @@ def _without_open_comment(source: str, tally: Tally) -> str:
 
 
 def num_unclosed(source: str) -> int:
-    """Count the marks that are nested too deeply, closed out of order or never closed, which can slow down parsing."""
-    num_unclosed = 0
-    opened: list[str] = []
-    depths: Counter[str] = Counter()
-    for kind, is_end in _marks(source):
-        if not is_end:
-            num_unclosed += len(opened) >= _DEEPEST
-            opened.append(kind)
-            depths[kind] += 1
-        elif depths[kind]:
-            while (inner := opened.pop()) != kind:
-                depths[inner] -= 1
-                num_unclosed += 1
-            depths[kind] -= 1
-    return num_unclosed + len(opened)
-
-
-def _marks(source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the kind of each opening or closing mark, and whether it closes."""
+    """Count the marks that are opened and never closed, which slow down parsing."""
+    depths = Counter[str]()
     for match in _MARK.finditer(source):
         mark = match[0]
-        if mark in _CLOSES:
-            yield _CLOSES[mark], True
+        tag = mark.strip("</").lower()
+        if kind := _CLOSES.get(mark):
+            depths[kind] -= depths[kind] > 0
         elif not mark.startswith("<") or mark == "<!--":
-            yield mark, False
-        elif not mark.endswith("/>") and (tag := mark.strip("</").lower()) not in _ALONE:
-            yield tag, mark.startswith("</")
+            depths[mark] += 1
+        elif not mark.endswith("/>") and tag not in _ALONE:
+            depths[tag] += -(depths[tag] > 0) if mark.startswith("</") else 1
+    return depths.total()
 
 
 class _Page:
