@@ -33,7 +33,7 @@ from elmo_zh.run.tables import TABLE_SUFFIXES, chosen_format, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.line_scorer import LineScorer
-    from elmo_zh.contexts.score_texts import ScoreCounts, ScoreReport
+    from elmo_zh.contexts.score_texts import ScoreCounts
     from elmo_zh.embed.dump import DumpJob, DumpSettings, Target
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.engine import Engine
@@ -258,12 +258,12 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
         kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
         if output is None:
-            report = job.print(sys.stdout.buffer, common.console)
+            counts = job.print(sys.stdout.buffer, common.console)
         else:
             with common.choose_engine(common.config).started(0) as engine:
                 job = replace(job, output=output)
-                report = run_job(job, force=common.force, reporter=common.console, engine=engine)
-    _finish(common, scorer, report, output)
+                counts = run_job(job, force=common.force, reporter=common.console, engine=engine)
+    _finish(common, scorer, counts, output)
 
 
 def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> None:
@@ -314,15 +314,14 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
     )
 
 
-def _finish(common: Common, scorer: "LineScorer", report: "ScoreReport", output: Path | None) -> None:
+def _finish(common: Common, scorer: "LineScorer", counts: "ScoreCounts", output: Path | None) -> None:
     """Warn about unknown words and report what was written; use stderr if the scores go to stdout."""
-    counts = report.counts
     _report_words(common, scorer, counts)
     measured = counts.figures()
     result = {
         "output": str(output) if output else None,
         **counts.described(),
-        **({} if report.kept is None else {"kept": report.kept}),
+        **({} if counts.kept is None else {"kept": counts.kept}),
         "perplexity": measured.perplexity if measured else None,
         "bits_per_character": measured.bits_per_character if measured else None,
     }
@@ -332,8 +331,8 @@ def _finish(common: Common, scorer: "LineScorer", report: "ScoreReport", output:
             common.console.note(line)
         return
     keep = ("score", "FILE", "--keep-share", "0.8", "--output", "kept.txt")
-    train = ("pipeline", output, "--run", "runs/NAME") if report.kept else ()
-    following = keep if report.kept is None else train
+    train = ("pipeline", output, "--run", "runs/NAME") if counts.kept else ()
+    following = keep if counts.kept is None else train
     common.finish(result, *lines, bundle=scorer.bundle, following=following)
 
 

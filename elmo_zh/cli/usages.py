@@ -1,7 +1,7 @@
 """The commands about the uses of words: senses, drift and substitutes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -377,15 +377,13 @@ def _occurrences(
                 parts = list(iter_pieces(line, split=False, longest=LONGEST_SENTENCE, segmented=segmented))
                 if len(parts) > 1:
                     hints.give("cut lines", describe_cuts(source.name, len(parts) - 1))
-                place = source.place(number)
+                name, line_number = source.place(number)
                 for start, part, _is_rest in parts:
                     if word not in part and normalised not in normalise(part):
                         continue
-                    occurrences = find_occurrences(
-                        embedder, part, word, segmented=segmented, place=place, text_start=start
-                    )
-                    is_empty = is_empty and not occurrences
-                    yield from occurrences
+                    for occurrence in find_occurrences(embedder, part, word, segmented=segmented):
+                        is_empty = False
+                        yield replace(occurrence, source=name, line=line_number, text_start=start)
     if is_empty:
         message = _("{file}: no line contains the word {word}. Give a word that occurs in the text.")
         raise CorpusError(message.format(file=options.file, word=word))

@@ -168,9 +168,14 @@ def _earlier_equals(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class WordNumbers:
-    """The distinct tokens of all texts, sorted, with their numbers and counts."""
+    """The distinct tokens of all texts, sorted, with their numbers and counts; texts are read block by block."""
 
-    def __init__(self, counts: Counter[bytes]) -> None:
+    def __init__(self, tokens: Iterable[TextTokens], reporter: Reporter) -> None:
+        counts = Counter[bytes]()
+        with reporter.progress("count", unit="tokens") as progress:
+            for block in chain.from_iterable(text.blocks() for text in tokens):
+                counts.update(block.tokens)
+                progress.update(len(block.tokens))
         self.spellings = sorted(counts)  # UTF-8 sorts as its code points do
         self.numbers = {word: number for number, word in enumerate(self.spellings)}
         self.words = [word.decode() for word in self.spellings]
@@ -179,16 +184,6 @@ class WordNumbers:
     def look_up(self, tokens: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the numbers of the given tokens, int64, shape (n,)."""
         return np.fromiter(map(self.numbers.__getitem__, tokens), np.int64, len(tokens))
-
-
-def count_words(tokens: Iterable[TextTokens], reporter: Reporter) -> WordNumbers:
-    """Count the distinct tokens in all texts, reading them from disk block by block."""
-    counts = Counter[bytes]()
-    with reporter.progress("count", unit="tokens") as progress:
-        for block in chain.from_iterable(each.blocks() for each in tokens):
-            counts.update(block.tokens)
-            progress.update(len(block.tokens))
-    return WordNumbers(counts)
 
 
 class _ReadText(NamedTuple):
@@ -327,7 +322,7 @@ class IndexJob:
     def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:
         """Choose the occurrences and write everything except the vectors; return the content of index.json."""
         tokens = [text.tokens for text in read]
-        words = count_words(tokens, reporter)
+        words = WordNumbers(tokens, reporter)
         counts = TokenCounts()
         for text_tokens in tokens:
             counts.add(text_tokens.counts)

@@ -271,7 +271,9 @@ def measure_drift(
     with (reporter or SilentReporter()).progress("drift", unit="words", total=len(asked)) as progress:
         for word in asked:
             uses = comparing.uses(word)
-            whole = comparing.whole_of(word, uses)
+            pairs = zip(comparing.periods, uses, strict=False)  # there may be no uses
+            wholes = (period.whole_of(word, of_period.numbers) for period, of_period in pairs)
+            whole = next(filter(None, wholes), None)
             if whole and not with_fragments:
                 fragments[word] = whole
             elif uses:
@@ -342,11 +344,6 @@ class _Comparing(NamedTuple):
                 return []
             found.append(uses)
         return found
-
-    def whole_of(self, word: str, uses: Sequence[_Uses]) -> str | None:
-        """Return the longer string that the word is a fragment of in at least one period, or None."""
-        pairs = zip(self.periods, uses, strict=False)
-        return next(filter(None, (period.whole_of(word, own.numbers) for period, own in pairs)), None)
 
     def compare(self, word: str, uses: Sequence[_Uses]) -> WordDrift:
         """Compare each period with the next, and the first with the last."""

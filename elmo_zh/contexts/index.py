@@ -23,7 +23,7 @@ from elmo_zh.checks import check_vectors, refusal
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import index_files as layout
 from elmo_zh.contexts.index_files import Column
-from elmo_zh.contexts.nearest import nearest_among, nearest_of_each
+from elmo_zh.contexts.nearest import nearest_among, nearest_rows
 from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import ElmoZhError, OutputError
@@ -383,29 +383,9 @@ class ContextIndex:
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self.vectors(layer), self.norms(layer)
         if word is None:
-            [(numbers, cosines)] = nearest_of_each(vectors, norms, query[None], top)
+            numbers, cosines = nearest_rows(vectors, norms, query, top)
         else:
             numbers, cosines = nearest_among(self.occurrences(word), vectors, query, top)
-        return self._neighbours(numbers, cosines)
-
-    def neighbours_of_each(self, vectors: ArrayLike, layer: int, top: int = 10) -> list[list[Neighbour]]:
-        """Find the `neighbours` of many vectors at once, several times faster than one by one.
-
-        Args:
-            vectors: The vectors to compare with, shape (Q, 2P).
-            layer: The layer that the vectors come from.
-            top: How many to return for each, at most.
-
-        Raises:
-            ElmoZhError: If the index does not have this layer.
-            ValueError: If the vectors have the wrong shape or are not finite, or `top` is less than 1.
-        """
-        queries = check_vectors(vectors, (None, self.dimension), "neighbours_of_each", "vectors")
-        return [
-            self._neighbours(*found) for found in nearest_of_each(self.vectors(layer), self.norms(layer), queries, top)
-        ]
-
-    def _neighbours(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> list[Neighbour]:
         pairs = zip(numbers.tolist(), cosines.tolist(), strict=True)
         return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
 

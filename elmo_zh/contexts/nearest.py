@@ -18,7 +18,6 @@ Cosines = NDArray[np.float64]
 _BLOCK = 512
 # Mapped pages are given back after this many blocks; otherwise they would count as this process's memory.
 _MOST_MAPPED, _CAN_GIVE_BACK = 128, hasattr(mmap, "MADV_DONTNEED")  # not on Windows
-_QUERIES = 256
 _FLOAT_ERROR = 2.0**-16
 
 
@@ -56,7 +55,7 @@ def iter_cosines(
 def nearest_among(
     numbers: Numbers, vectors: NDArray[np.float16], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows among `numbers` that are most similar to one vector, as `nearest_of_each` does."""
+    """Return the rows among `numbers` that are most similar to one vector, as `nearest_rows` does."""
     [unit], cosines = unit_rows(query[None]), np.empty(len(numbers))
     for start in range(0, len(numbers), _BLOCK):
         own = slice(start, start + _BLOCK)
@@ -65,35 +64,24 @@ def nearest_among(
     return numbers[order], cosines[order]
 
 
-def nearest_of_each(
-    vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
-) -> Iterator[tuple[Numbers, Cosines]]:
-    """Yield, for each of Q queries (Q, D), the rows of largest cosine and their cosines; ties go to the first."""
-    for start in range(0, len(queries), _QUERIES):
-        yield from _nearest_of_some(vectors, norms, queries[start : start + _QUERIES], top)
-
-
-def _nearest_of_some(
-    vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.float32], top: int
-) -> list[tuple[Numbers, Cosines]]:
-    """Return the nearest rows for each query, using float32 products with one block of rows at a time."""
-    candidates = [np.empty(0, np.int64) for _ in queries]
-    estimates = [np.empty(0, np.float32) for _ in queries]
-    least = np.full(len(queries), -np.inf, np.float32)
-    for start, products in iter_cosines(vectors if top else vectors[:0], norms, queries):
-        may_be_near = products >= least
-        for number in np.flatnonzero(may_be_near.any(axis=0)).tolist():
-            rows = np.flatnonzero(may_be_near[:, number])
-            found = np.concatenate([candidates[number], rows + start])
-            near = np.concatenate([estimates[number], products[rows, number]])
-            if len(found) >= top:
-                least[number] = np.partition(near, len(near) - top)[-top] - 2 * _FLOAT_ERROR
-                found, near = found[near >= least[number]], near[near >= least[number]]
-            if len(found) > top + _BLOCK:  # very many are about equal: compare them now
-                found, cosines = nearest_among(found, vectors, queries[number], top)
-                near = cosines.astype(np.float32)
-            candidates[number], estimates[number] = found, near
-    return [nearest_among(found, vectors, query, top) for found, query in zip(candidates, queries, strict=True)]
+def nearest_rows(
+    vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
+) -> tuple[Numbers, Cosines]:
+    """Return the rows of largest cosine with a vector, and their cosines; ties go to the first."""
+    candidates, estimates, least = np.empty(0, np.int64), np.empty(0, np.float32), np.float32(-np.inf)
+    for start, products in iter_cosines(vectors if top else vectors[:0], norms, query[None]):
+        rows = np.flatnonzero(products[:, 0] >= least)
+        if not len(rows):
+            continue
+        candidates = np.concatenate([candidates, rows + start])
+        estimates = np.concatenate([estimates, products[rows, 0]])
+        if len(candidates) >= top:
+            least = np.partition(estimates, len(estimates) - top)[-top] - 2 * _FLOAT_ERROR
+            candidates, estimates = candidates[estimates >= least], estimates[estimates >= least]
+        if len(candidates) > top + _BLOCK:  # very many are about equal: compare them now
+            candidates, cosines = nearest_among(candidates, vectors, query, top)
+            estimates = cosines.astype(np.float32)
+    return nearest_among(candidates, vectors, query, top)
 
 
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:

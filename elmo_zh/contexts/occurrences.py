@@ -1,6 +1,7 @@
 """Occurrences of a word, as tokens of a sentence and in the context of an index."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,19 +23,19 @@ _SHOWN_CHARACTERS, _SHOWN_TOKENS, _COLUMNS = 40, 40, 30
 _MOST_PER_SHOWN = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
     text: str  # the sentence as given
-    text_start: int = 0  # where it begins in its line
-    source: str = ""  # the file that it is from; empty if it was given alone
-    line: int = 0
     start: int
     end: int
     tokens: list[str]
     position: int
     segmented_as: list[str] | None = None  # by the segmenter, if the sentence was cut so that the word is a token
+    text_start: int = 0  # where the sentence begins in its line
+    source: str = ""  # the file that it is from; empty if it was given alone
+    line: int = 0
 
     @property
     def word(self) -> str:
@@ -56,13 +57,7 @@ def _first(tokens: Sequence[str]) -> str:
 
 
 def find_occurrences(
-    embedder: "ElmoEmbedder",
-    text: str,
-    word: str,
-    *,
-    segmented: bool = False,
-    place: tuple[str, int] = ("", 0),
-    text_start: int = 0,
+    embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
@@ -71,35 +66,20 @@ def find_occurrences(
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
-    spans = list(_spans(text, word))
+    spans = [match.span() for match in re.finditer(re.escape(word), text)] if word else []
     if word and not spans:
         normalised = "".join(embedder.prepare(word, segmented=segmented).tokens)
         spans = [span for span, place in places.items() if prepared.tokens[place] == normalised]
-    found = []
+    occurrences = []
     for start, end in spans:
         if (start, end) in places:
-            chosen, position, segmented_as = prepared.tokens, places[start, end], None
-        elif segmented:
-            continue
-        else:
-            before, own, after = (embedder.prepare(part).tokens for part in (text[:start], word, text[end:]))
-            if not own:
-                continue
-            chosen, position, segmented_as = [*before, "".join(own), *after], len(before), prepared.tokens
-        found.append(
-            TokenInSentence(
-                text=text,
-                text_start=text_start,
-                source=place[0],
-                line=place[1],
-                start=start,
-                end=end,
-                tokens=chosen,
-                position=position,
-                segmented_as=segmented_as,
-            )
-        )
-    return found
+            occurrences.append(TokenInSentence(text, start, end, prepared.tokens, places[start, end]))
+        elif not segmented:
+            before, within, after = (embedder.prepare(part).tokens for part in (text[:start], word, text[end:]))
+            if within:
+                tokens = [*before, "".join(within), *after]
+                occurrences.append(TokenInSentence(text, start, end, tokens, len(before), prepared.tokens))
+    return occurrences
 
 
 def require_occurrences(
@@ -122,13 +102,6 @@ def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
     return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
 
 
-def _spans(text: str, word: str) -> Iterator[tuple[int, int]]:
-    start = text.find(word) if word else -1
-    while start >= 0:
-        yield start, start + len(word)
-        start = text.find(word, start + len(word))
-
-
 def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
     """Return the token at a position in a sentence, counted from 0."""
     prepared = embedder.prepare(text, segmented=segmented)
@@ -139,7 +112,7 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
             )
         )
     start, end = prepared.offsets[position].tolist()
-    return TokenInSentence(text=text, start=start, end=end, tokens=prepared.tokens, position=position)
+    return TokenInSentence(text, start, end, prepared.tokens, position)
 
 
 def describe_tokens(text: str, prepared: TokenisedLine) -> str:
@@ -193,11 +166,9 @@ def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
     """Return a line for each neighbour: cosine, left context, word, right context, source and line number."""
     rows = []
     for each in neighbours:
-        occurrence, line = each.neighbour.occurrence, each.line
-        before, word, after = (
-            line.text[: occurrence.start], line.text[occurrence.start : occurrence.end], line.text[occurrence.end :],
-        )  # fmt: skip
-        rows.append([f"{each.neighbour.cosine:.4f}", *keyword_cells((before, word, after), line)])
+        text, start, end = each.line.text, each.neighbour.occurrence.start, each.neighbour.occurrence.end
+        cells = keyword_cells((text[:start], text[start:end], text[end:]), each.line)
+        rows.append([f"{each.neighbour.cosine:.4f}", *cells])
     return list(aligned(rows, left=(2, 3, 4))) if rows else []
 
 

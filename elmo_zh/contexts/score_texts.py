@@ -114,6 +114,7 @@ class ScoreCounts:
     spelling_nats: float = 0.0
     cut_words: int = 0
     unknown_words: BoundedCounts[str] = field(default_factory=BoundedCounts)
+    kept: int | None = None  # the number of lines kept, if lines were selected
 
     def add(self, score: LineScore) -> None:
         """Add the score of a line to the totals."""
@@ -137,7 +138,7 @@ class ScoreCounts:
 
     def described(self) -> dict[str, float]:
         """Return the totals as JSON values."""
-        names = (each.name for each in fields(self) if each.name not in ("cut_words", "unknown_words"))
+        names = (each.name for each in fields(self) if each.name not in ("cut_words", "unknown_words", "kept"))
         return {name: getattr(self, name) for name in names}
 
     def figures(self) -> Figures | None:
@@ -169,14 +170,6 @@ class KeepRule:
         num_kept = int(self.share * np.count_nonzero(~np.isnan(figures)) + 0.5)
         is_kept[np.argsort(figures, kind="stable")[:num_kept]] = True  # NaN comes last
         return is_kept
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreReport:
-    """The totals over the texts and, if lines were selected, the number of lines kept."""
-
-    counts: ScoreCounts
-    kept: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +207,7 @@ class ScoreJob:
         reading = {**self.scorer.reading, "part_lines": self.part_lines}
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **reading, **other}
 
-    def make(self, path: Path, work: Work) -> ScoreReport:
+    def make(self, path: Path, work: Work) -> ScoreCounts:
         """Score the lines and write the output."""
         step = Step(name="score", compute=LineScores(self.scorer, self.other), unit="lines", size=len)
         parts = work.run(step, self._iter_parts(work.reporter))
@@ -229,16 +222,16 @@ class ScoreJob:
         for text, stamp in zip(self.texts, self._stamps, strict=True):
             stamp.require(text.source)
 
-    def print(self, file: BinaryIO, reporter: Reporter) -> ScoreReport:
+    def print(self, file: BinaryIO, reporter: Reporter) -> ScoreCounts:
         """Write the same to a stream, without saving any scores."""
         return self.write(_iter_scored(LineScores(self.scorer, self.other), self.texts, reporter), file)
 
-    def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreReport:
+    def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreCounts:
         """Write the table, line by line, or the lines to keep."""
         counts = ScoreCounts()
         if self.keep is None:
             _write_scores(self, counts.counted(lines), file)
-            return ScoreReport(counts=counts)
+            return counts
         stamps_before_reading = self._stamps
         figures = array("d", map(_figure, counts.counted(lines)))
         is_kept = self.keep.choose(np.frombuffer(figures))
@@ -246,7 +239,8 @@ class ScoreJob:
         file.writelines(f"{line}\n".encode() for line in compress(again, is_kept.tolist()))
         assert stamps_before_reading is self._stamps
         self._require_unchanged()
-        return ScoreReport(counts=counts, kept=int(is_kept.sum()))
+        counts.kept = int(is_kept.sum())
+        return counts
 
 
 def _figure(line: ScoredLine) -> float:

@@ -260,7 +260,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert (result["words"], result["occurrences"], result["bytes"]) == (["苹果"], 4, len(first))
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
-        (("a.index", "--word", "苹"), "苹 is not in the index a.index. Did you mean 苹果?"),
+        (("a.index", "--word", "苹"), "苹 is not in the index a.index. Give a word"),
         (("a.index",), "a.index: no content word of two or more characters occurs at least 20 times"),
         (("a.index", "--output", "page.pdf"), "--output page.pdf: the suffix does not name a known format"),
         (("none",), "none is not an index"),

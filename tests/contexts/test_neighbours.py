@@ -12,18 +12,13 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import nearest as nearest_module
-from elmo_zh.contexts.nearest import Cosines, Numbers, nearest_among, nearest_of_each, widened
+from elmo_zh.contexts.nearest import nearest_among, nearest_rows, widened
 from elmo_zh.contexts.occurrences import (
     TokenInSentence,
     best_occurrence,
     require_occurrences,
 )
 from elmo_zh.errors import ElmoZhError
-
-
-def nearest(vectors: np.ndarray, norms: np.ndarray, query: np.ndarray, top: int) -> tuple[Numbers, Cosines]:
-    [found] = nearest_of_each(vectors, norms, query[None], top)
-    return found
 
 
 def drawn(num_rows: int, dimension: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,31 +48,13 @@ def test_the_nearest_are_those_of_a_plain_product(scale: float, monkeypatch: pyt
     vectors[2], norms[2] = 0, 0
     expected = plain_cosines(vectors, query)
     for top in (0, 1, 13, 1009, 5000):
-        numbers, cosines = nearest(vectors, norms, query, top)
+        numbers, cosines = nearest_rows(vectors, norms, query, top)
         order = np.argsort(-expected, kind="stable")[:top]
         np.testing.assert_array_equal(numbers, order)
         np.testing.assert_allclose(cosines, expected[order], rtol=0, atol=1e-12)
     some = np.arange(3, 1009, 7)
     numbers, cosines = nearest_among(some, vectors, query, 5)
     np.testing.assert_array_equal(numbers, some[np.argsort(-expected[some])][:5])
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-4, 5e3])
-def test_the_nearest_of_many_vectors_are_those_of_each(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where many rows are equal, so that more than a block of them compete."""
-    monkeypatch.setattr(nearest_module, "_BLOCK", 97)
-    monkeypatch.setattr(nearest_module, "_QUERIES", 3)
-    distinct, norms, _ = drawn(211, 31, scale)
-    vectors = np.concatenate([distinct, np.repeat(distinct[:1], 300, axis=0), distinct])
-    norms = np.concatenate([norms, np.repeat(norms[:1], 300), norms])
-    queries = np.stack([distinct[number].astype(np.float32) for number in (0, 0, 7, 100)] + [np.zeros(31, np.float32)])
-    for top in (0, 13, 290, 5000):
-        found = list(nearest_of_each(vectors, norms, queries, top))
-        for query, (numbers, cosines) in zip(queries, found, strict=True):
-            expected = nearest(vectors, norms, query, top)
-            np.testing.assert_array_equal(numbers, expected[0])
-            np.testing.assert_array_equal(cosines, expected[1])
-    assert list(nearest_of_each(vectors, norms, queries[:0], 3)) == []
 
 
 def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> None:
@@ -189,7 +166,7 @@ def test_words_of_a_file(model: Path, tmp_path: Path) -> None:
 def test_of_equal_vectors_the_first_comes_first() -> None:
     vectors, norms, query = drawn(29, 31)
     repeated = np.tile(vectors, (300, 1))
-    numbers, cosines = nearest(repeated, np.tile(norms, 300), query, 700)
+    numbers, cosines = nearest_rows(repeated, np.tile(norms, 300), query, 700)
     best = int(np.argmax(plain_cosines(vectors, query)))
     assert numbers[:300].tolist() == [best + 29 * number for number in range(300)]
     assert len(set(cosines[:300].tolist())) == 1
