@@ -30,7 +30,7 @@ from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec.implementations import train_word2vec
+from elmo_zh.word2vec import train_word2vec
 
 SHARES = np.arange(11) / 10
 DRAWS = 2000

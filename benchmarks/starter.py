@@ -15,7 +15,7 @@ import numpy as np
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.corpus.text_files import iter_lines
-from elmo_zh.id_store.layout import load_id_store
+from elmo_zh.id_store import load_id_store
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.tables import table
 from elmo_zh.scoring import TextMeasure

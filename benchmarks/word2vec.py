@@ -23,7 +23,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
-from elmo_zh.word2vec.implementations import train_word2vec
+from elmo_zh.word2vec import train_word2vec
 
 Array = np.ndarray[Any, Any]
 

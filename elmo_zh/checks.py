@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# For each sentence, its spans of characters as (start, end).
 # The tokens of a sentence, and the position of one of them.
 Place = tuple[Sequence[str], int]
 

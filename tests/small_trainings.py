@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import ModelConfig, TrainConfig
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.run.reporter import SilentReporter
@@ -37,7 +37,7 @@ SHORT = replace(
 def build_store(num_slots: int | None = None) -> IdStore:
     ids = np.array([word for sentence in SENTENCES for word in sentence], np.uint16)
     offsets = np.arange(len(SENTENCES) + 1, dtype=np.uint64) * 5
-    nothing = HeldoutSentences.measured(
+    nothing = HeldoutSentences.in_memory(
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
     return IdStore(EncodedSentences.in_memory(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))

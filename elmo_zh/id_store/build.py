@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.layout import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
+from elmo_zh.id_store import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, file_stamp, link_or_copy, write_json

@@ -41,7 +41,7 @@ from elmo_zh.run.reporter import (
 from elmo_zh.stages.text import encode, segment, vocab, word2vec
 from elmo_zh.text.script import count_han
 from elmo_zh.vocabulary.vocabulary import SPECIALS
-from elmo_zh.word2vec.implementations import choose_epochs
+from elmo_zh.word2vec import choose_epochs
 
 PLAN_FORMAT = 4
 # A vocabulary is large enough if it covers this much, or almost as much as all frequent words together.

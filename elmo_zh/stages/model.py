@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_zh.bundle import FLOAT32_BUNDLE, BundleForm, BundleLayout
 from elmo_zh.config import Config, parse_section
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.layout import store_files
+from elmo_zh.id_store import store_files
 from elmo_zh.language import _
 from elmo_zh.run.files import UNFINISHED, file_digest, remove, sync_folder
 from elmo_zh.run.layout import LATEST, RunDir

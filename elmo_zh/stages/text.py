@@ -12,8 +12,8 @@ from elmo_zh.bundle import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.corpus.sources import Sources, gathered_sources
 from elmo_zh.engine import Engine, EngineChoice
+from elmo_zh.id_store import STORE_FORMAT, store_files
 from elmo_zh.id_store.build import EncodeJob
-from elmo_zh.id_store.layout import STORE_FORMAT, store_files
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, remove
 from elmo_zh.run.job import run_job
@@ -38,9 +38,8 @@ from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.vocabulary.selection import VocabularyJob, report_given_words
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary, load_words
-from elmo_zh.word2vec.given_vectors import read_given_vectors
-from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
-from elmo_zh.word2vec.vectors import WordVectors, has_spread, save_word_vectors
+from elmo_zh.word2vec import choose_epochs, chosen_implementation, train_word2vec
+from elmo_zh.word2vec.vectors import WordVectors, has_spread, read_given_vectors, save_word_vectors
 
 # With vectors for fewer words, the rest of the table would be drawn around a few accidental rows.
 _LEAST_COVERAGE = 0.05

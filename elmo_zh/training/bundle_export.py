@@ -16,7 +16,7 @@ from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_ta
 from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
 from elmo_zh.config import Config
 from elmo_zh.errors import OptionError, RunError
-from elmo_zh.id_store.layout import load_id_store
+from elmo_zh.id_store import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.run.reporter import Progress
 from elmo_zh.scoring import Figures, TextMeasure, batch_costs, total_cost

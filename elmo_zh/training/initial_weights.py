@@ -21,7 +21,7 @@ from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec, write_table
 from elmo_zh.config import Config
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.id_store import IdStore
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from elmo_zh.config import TrainConfig
-from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.id_store import IdStore
 from elmo_zh.language import _
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.language_model import LanguageModel

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.config import Config, TrainConfig
-from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.id_store import IdStore
 from elmo_zh.language import N_, _
 from elmo_zh.pictures.canvas import format_figure, in_language, save_picture
 from elmo_zh.pictures.figures import training_figure

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences
+from elmo_zh.id_store import EncodedSentences
 from elmo_zh.reader.lstm import mark_sentence
 
 # Shuffling in two levels limits memory: spans of consecutive items are shuffled over the whole corpus, and single items

@@ -10,8 +10,7 @@ import torch
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.encoded_sentences import IdStore
-from elmo_zh.id_store.layout import load_id_store
+from elmo_zh.id_store import IdStore, load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape
@@ -52,8 +51,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     vocabulary = load_vocabulary(run.vocab)
     # Raises RunError unless words are sorted by descending count, as drawing negatives requires.
     group.on_rank_0(lambda: bool(load_counts(run.vocab_counts, vocabulary)))
-    is_recorded = bool(load_record(run.stage_record("encode"), damaged_is_none=True))
-    store = load_id_store(run.ids, vocabulary, config.model.num_slots, reads_all=not is_recorded)
+    store = load_id_store(run.ids, vocabulary, config.model.num_slots)
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
     _require_documents(context)
     device = group.choose_device(config.train.device)

@@ -12,7 +12,7 @@ import torch
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import RunError
-from elmo_zh.id_store.encoded_sentences import IdStore
+from elmo_zh.id_store import IdStore
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Reporter

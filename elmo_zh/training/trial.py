@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import Config
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, build_shape
 from elmo_zh.model.precision import Precision, choose_device
 from elmo_zh.training.computation import choose_computation, count_numbers, require_memory
@@ -58,7 +58,7 @@ def draw_store(lexicon: Lexicon, num_tokens: int) -> IdStore:
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)
     no_text = np.zeros(0, np.uint32), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)
     return IdStore(
-        EncodedSentences.in_memory(words.astype(np.uint32), offsets), HeldoutSentences.measured(*no_text), lexicon
+        EncodedSentences.in_memory(words.astype(np.uint32), offsets), HeldoutSentences.in_memory(*no_text), lexicon
     )
 
 

@@ -1,22 +1,126 @@
-"""Count the words of a text, and select those that get a row in the vocabulary."""
+"""Count the words of a text, one part per file and then a merge, and select those that get a row in the vocabulary.
+
+Counts are kept in runs: files of words and their counts, sorted so that files of any size can be merged in little
+memory. A line of a run is a word, U+0020, which no word contains, and the count. Words are sorted by their UTF-8 bytes,
+which is the order of their code points.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import merge, nsmallest
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from elmo_zh.config import VocabConfig
+from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_stamp
-from elmo_zh.run.job import Work
+from elmo_zh.run.job import Files, Json, Step, Work
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.vocabulary.counting import WordCounts, count_words
 from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, save_counts
+
+# Number of distinct words that are counted in memory, in a few megabytes, before they are written as a run.
+MAX_WORDS = 30_000
+# Number of runs that are merged at a time; each takes a few hundred kilobytes.
+MAX_MERGED_RUNS = 16
+
+_BUFFER_BYTES = 2**18
+
+# A word in UTF-8 and its count.
+CountedWord = tuple[bytes, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordCounts:
+    """The word counts of a text, stored on disk."""
+
+    num_sentences: int
+    num_tokens: int
+    runs: Sequence[Path]  # Runs that together hold each word's count; a word may be in several of them
+
+    def iter_words(self) -> Iterator[CountedWord]:
+        """Yield each word once with its count, sorted by the word's bytes."""
+        return iter_merged(self.runs)
+
+
+def count_words(files: Sequence[Path], work: Work) -> WordCounts:
+    """Count the words in segmented files, as runs in the work folder."""
+    step = Step(name="vocab", compute=_count_file, unit="tokens", size=itemgetter("tokens"))
+    num_sentences = num_tokens = 0
+    runs: list[Path] = []
+    for part in work.run(step, [path.absolute() for path in files]):
+        counts = part.value()
+        num_sentences += counts["sentences"]
+        num_tokens += counts["tokens"]
+        runs += [part.file(f"{number}.run") for number in range(counts["runs"])]
+    return WordCounts(num_sentences=num_sentences, num_tokens=num_tokens, runs=_merge_until_few(runs, work))
+
+
+def _count_file(path: Path, files: Files) -> Json:
+    words: Counter[str] = Counter()
+    counts = {"sentences": 0, "tokens": 0, "runs": 0}
+
+    def write_words() -> None:
+        with files.file(f"{counts['runs']}.run") as unfinished:
+            write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
+        counts["runs"] += 1
+        counts["tokens"] += words.total()
+        words.clear()
+
+    for block in iter_blocks(path):
+        counts["sentences"] += block.count("\n")
+        words.update(block.replace("\n", " ").split(" "))
+        del words[""]  # between two spaces, and at the end of the block
+        if len(words) > MAX_WORDS:
+            write_words()
+    if words:
+        write_words()
+    return counts
+
+
+def _merge_until_few(runs: list[Path], work: Work) -> list[Path]:
+    """Merge runs repeatedly until they are few enough to be read together."""
+    level = 0
+    while len(runs) > MAX_MERGED_RUNS:
+        batches = [runs[start : start + MAX_MERGED_RUNS] for start in range(0, len(runs), MAX_MERGED_RUNS)]
+        step = Step(name=f"merge-{level}", compute=_merge_runs, total=len(batches))
+        runs = [part.file("run") for part in work.run(step, batches)]
+        level += 1
+    return runs
+
+
+def _merge_runs(runs: list[Path], files: Files) -> None:
+    with files.file("run") as unfinished:
+        write_run(unfinished, iter_merged(runs))
+
+
+def write_run(path: Path, counted: Iterable[CountedWord]) -> None:
+    """Write sorted words and their counts as a run."""
+    with path.open("wb", _BUFFER_BYTES) as file:
+        file.writelines(b"%b %d\n" % entry for entry in counted)
+
+
+def iter_run(path: Path) -> Iterator[CountedWord]:
+    """Yield each word of a run with its count."""
+    with path.open("rb", _BUFFER_BYTES) as file:
+        for line in file:
+            word, _, count = line.rpartition(b" ")
+            yield word, int(count)
+
+
+def iter_merged(paths: Iterable[Path]) -> Iterator[CountedWord]:
+    """Merge runs: yield each word once, in order, with its counts added up."""
+    with ExitStack() as stack:
+        runs = [stack.enter_context(closing(iter_run(path))) for path in paths]  # type: ignore[type-var]
+        for word, entries in groupby(merge(*runs), key=itemgetter(0)):
+            yield word, sum(count for _, count in entries)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +132,6 @@ class VocabularyCounts:
     counts: Sequence[int]
     num_distinct_words: int
     num_refused: int  # Number of distinct words that are frequent enough for a row but contain `config.refuse`
-    num_left_out: int  # Number of distinct words that are frequent enough for a row but did not get one
     spelling: SpellingModel
 
     @property
@@ -96,13 +199,11 @@ def select_vocabulary(
     counts = {word: -negated for negated, word in added} | scan.given
     spelling = _count_others(counted, counts, split_unknown=split_unknown)
     counts = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    num_frequent_given = sum(count >= config.min_count for count in scan.given.values())
     return VocabularyCounts(
         vocabulary=Vocabulary((*SPECIALS, *counts)),
         counts=(counted.num_sentences, counted.num_sentences, spelling.counts[END_OF_WORD], *counts.values()),
         num_distinct_words=scan.num_distinct,
         num_refused=scan.num_refused,
-        num_left_out=scan.num_frequent - len(added) - num_frequent_given,
         spelling=spelling,
     )
 
@@ -113,7 +214,7 @@ class _Scan:
             given.pop(special, None)
         self.given, self._min_count = given, min_count
         self._refuses = re.compile(refuse).search if refuse else lambda _: None
-        self.num_distinct = self.num_frequent = self.num_refused = 0
+        self.num_distinct = self.num_refused = 0
 
     def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
         """Yield (negated count, word) for each word that is frequent enough and not listed."""
@@ -125,13 +226,10 @@ class _Scan:
             word = encoded.decode("utf-8")
             if word in SPECIALS:
                 continue
-            is_given = word in self.given
-            if is_frequent and not is_given and self._refuses(word):
-                self.num_refused += 1
-                continue
-            self.num_frequent += is_frequent
-            if is_given:
+            if word in self.given:
                 self.given[word] = count
+            elif is_frequent and self._refuses(word):
+                self.num_refused += 1
             elif is_frequent:
                 yield -count, word
 
@@ -155,20 +253,13 @@ def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown:
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
     """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
-    if len(selected.vocabulary) == len(SPECIALS):
+    num_words = len(selected.vocabulary) - len(SPECIALS)
+    if num_words == 0 or (source is None and num_words == 1):
         raise RunError(
             _(
-                "No word in {text} reaches vocab.min_count = {min_count}, so the vocabulary would be empty. Give more"
-                " text, or lower the limit: --set vocab.min_count=1"
-            ).format(text=text, min_count=config.min_count)
-        )
-    if source is None and len(selected.vocabulary) == len(SPECIALS) + 1:
-        word = selected.vocabulary.tokens[-1]
-        raise RunError(
-            _(
-                "The vocabulary of {text} would contain only one word ({word}), but training needs several words."
-                " Give more text, lower vocab.min_count, or check how the text is segmented."
-            ).format(text=text, word=word)
+                "The vocabulary of {text} would contain {count} (vocab.min_count = {min_count}), but training needs"
+                " several. Give more text, lower the limit, or check how the text is segmented."
+            ).format(text=text, count=counted(num_words, "{number} word", "{number} words"), min_count=config.min_count)
         )
     if not selected.coverage:
         raise RunError(
@@ -183,8 +274,7 @@ def report_given_words(
     selected: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
 ) -> None:
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
-    rows = len(selected.vocabulary)
-    num_added = rows - len(SPECIALS) - num_given
+    num_added = len(selected.vocabulary) - len(SPECIALS) - num_given
     others = counted(num_added, "{number} other word", "{number} other words")
     reporter.note(
         _("vocab: {source} contains {num_given} ({num_absent} not found in the text); {added}.").format(
@@ -196,16 +286,3 @@ def report_given_words(
             else _("the text adds {num_added}").format(num_added=others),
         )
     )
-    if config.init and selected.num_left_out and not num_added:
-        reporter.warn(
-            _(
-                "The {rows} rows from {source} use up vocab.size = {size}, so {num_left_out} words in the text get no"
-                " row. To add rows for those words: --set vocab.size={value}"
-            ).format(
-                rows=rows,
-                source=source,
-                size=config.size,
-                num_left_out=f"{selected.num_left_out:,}",
-                value=rows + selected.num_left_out,
-            )
-        )

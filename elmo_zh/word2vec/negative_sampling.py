@@ -9,12 +9,10 @@ The words of a block share M negative samples, each weighted negative / M, so th
 which words are context for which. Memory: two tables of V x dimension float32, and buffers for one chunk of text.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -160,11 +158,9 @@ def train_rows(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
     model = NegativeSampling(torch.from_numpy(initial), config.negative)
     train = model.train_cbow if config.algorithm == "cbow" else model.train_skipgram
     num_tokens, finished_tokens = job.num_tokens, 0
-    with _encoded(job.files, job.vocabulary) as file, _one_thread():
+    with _one_thread():
         for _ in range(config.epochs):
-            file.seek(0)
-            while content := file.read(_CHUNK_IDS * np.dtype(np.int32).itemsize):
-                ids = np.frombuffer(content, np.int32)
+            for ids in _iter_chunks(job.files, job.vocabulary):
                 chunk_tokens = int(np.count_nonzero(ids != END_ID))
                 batches = list(sampler.batches(ids))
                 for number, batch in enumerate(batches):
@@ -186,19 +182,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(num_threads)
 
 
-@contextmanager
-def _encoded(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[IO[bytes]]:
-    """Yield a temporary file with the text's ids, int32, and END_ID after each sentence.
-
-    The file is beside the text, where there is room, and has no name: however the process ends, nothing stays behind.
-    """
-    with tempfile.TemporaryFile(dir=files[0].parent) as file:
-        ids: list[int] = []
-        for sentence in iter_sentences(files):
-            ids += vocabulary.encode(sentence)
-            ids.append(END_ID)
-            if len(ids) >= _CHUNK_IDS:
-                file.write(np.array(ids, np.int32).tobytes())
-                ids.clear()
-        file.write(np.array(ids, np.int32).tobytes())
-        yield file
+def _iter_chunks(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[NDArray[np.int32]]:
+    """Yield the text's ids, with END_ID after each sentence, in chunks of bounded size."""
+    ids: list[int] = []
+    for sentence in iter_sentences(files):
+        ids += vocabulary.encode(sentence)
+        ids.append(END_ID)
+        if len(ids) >= _CHUNK_IDS:
+            yield np.array(ids, np.int32)
+            ids.clear()
+    yield np.array(ids, np.int32)

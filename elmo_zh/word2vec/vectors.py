@@ -1,20 +1,46 @@
-"""Word vectors for the rows of a vocabulary, the job of training them, and their files in word2vec's text format."""
+"""Word vectors for the rows of a vocabulary, in files of our own and of other programs.
 
-from collections.abc import Sequence
+Both are in word2vec's text format. As others publish it, much goes wrong: rows are believed rather than the header,
+single damaged rows are left out, and whatever is not text is recognised by its first bytes.
+"""
+
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from io import BufferedReader
+from itertools import chain, islice, takewhile
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
+from elmo_zh.corpus.packing import ZIP_STARTS, compression_of, is_tar, unpacked
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import atomic_path
+from elmo_zh.text.entries import Entries
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
+
+_HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
+# Separators of numbers; None means spaces and tabs.
+_SEPARATORS = (None, b",", b";")
+_ARCHIVES = (*ZIP_STARTS, b"7z\xbc\xaf", b"Rar!")
+_SAMPLE_ROWS = 100
+_CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r"})
+
+# How a file that is not text begins, what it is, and how gensim reads it.
+_KINDS = (
+    (re.compile(rb"\xba\x16\x4f\x2f"), N_("a model of fastText"), "fasttext.load_facebook_vectors({path})"),
+    (re.compile(rb"\x80[\x02-\x05]"), N_("a pickled file of gensim"), "KeyedVectors.load({path})"),
+    (_HEADER, N_("in the binary format of word2vec"), "KeyedVectors.load_word2vec_format({path}, binary=True)"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +100,150 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
 def has_spread(vectors: NDArray[np.float32]) -> bool:
     """Return whether vectors differ; from one vector, or many alike, a table would start with equal rows."""
     return len(vectors) > 1 and bool(np.ptp(vectors, axis=0).any())
+
+
+def read_given_vectors(entries: Entries, vocabulary: Vocabulary, dimension: int) -> WordVectors:
+    """Read the vectors of the words in the vocabulary from the file of the entries, which count what is left out.
+
+    A word is prepared as the text is. The first vector of a word counts, a word that was not changed before others.
+
+    Raises:
+        RunError: If the file is not text, is cut off, or has vectors of another length.
+    """
+    with _opened(entries.path) as file:
+        _require_text(entries.path, file)
+        return _Rows(entries, vocabulary, dimension).read(file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    with path.open("rb") as packed:
+        suffix = compression_of(packed.peek(8))
+        size = path.stat().st_size
+        yield cast(BufferedReader, unpacked(packed, suffix, str(path), size)) if suffix else packed
+
+
+def _require_text(path: Path, file: BufferedReader) -> None:
+    head = file.peek()
+    if head.startswith(_ARCHIVES) or is_tar(head[:512]):
+        raise RunError(_("{path} is an archive. Unpack it, and give the file of vectors in it.").format(path=path))
+    is_text = b"\0" not in head and 100 * len(head.translate(None, _CONTROL)) >= 99 * len(head)
+    for start, kind, load in _KINDS:
+        if start.match(head) and not (is_text and start is _HEADER):
+            program = f"from gensim import models; v = models.{load.format(path=repr(str(path)))}"
+            raise RunError(
+                _('{path} is {kind}. Save it as text: python -c "{program}"').format(
+                    path=path,
+                    kind=_(kind),
+                    program=f"{program}; getattr(v, 'wv', v).save_word2vec_format('vectors.txt')",
+                )
+            )
+    if not is_text:
+        raise RunError(
+            _("{path} is not text. Give vectors in the text format of word2vec, in UTF-8.").format(path=path)
+        )
+
+
+class _Rows:
+    """Reads the rows of a file of vectors, one line each: a word, which may hold spaces, and its numbers."""
+
+    def __init__(self, entries: Entries, vocabulary: Vocabulary, dimension: int) -> None:
+        self._entries, self._path, self._dimension = entries, entries.path, dimension
+        self._rows = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
+        self._as_written: dict[int, NDArray[np.float32]] = {}
+        self._changed: dict[int, NDArray[np.float32]] = {}
+        self._num_rows = self._num_undecodable = 0
+
+    def read(self, file: BinaryIO) -> WordVectors:
+        """Return the vectors of the words in the vocabulary; raise RunError if the file is cut off or unsuitable."""
+        sample = list(islice(file, _SAMPLE_ROWS))
+        sample[:1] = [line.removeprefix(BOM_UTF8) for line in sample[:1]]
+        header = _HEADER.fullmatch(sample[0]) if sample and self._dimension > 1 else None
+        first = 2 if header else 1
+        separator = self._find_separator(sample[first - 1 :], first)
+        for number, line in enumerate(chain(sample[first - 1 :], file), start=first):
+            if line.strip():
+                self._num_rows += 1
+                self._read_row(line, number, separator)
+        self._require_whole(int(header[1]) if header else self._num_rows)
+        vectors = self._changed | self._as_written
+        rows = np.array(sorted(vectors), np.int64)
+        stacked = np.array([vectors[row] for row in rows], np.float32).reshape(len(rows), self._dimension)
+        return WordVectors(rows=rows, vectors=stacked)
+
+    def _find_separator(self, lines: Sequence[bytes], first: int) -> bytes | None:
+        """Return the separator with which most lines have `dimension` numbers; raise RunError if no line has them."""
+        lines = [line for line in lines if line.strip()]
+        lengths = {separator: Counter(_num_numbers(line, separator) for line in lines) for separator in _SEPARATORS}
+        best = max(_SEPARATORS, key=lambda separator: lengths[separator][self._dimension])
+        if lengths[best][self._dimension]:
+            return best
+        shown = lines[0][:40].decode("utf-8", "replace").strip() if lines else ""
+        numbers = max((length for counter in lengths.values() for length in counter), default=0)
+        raise RunError(
+            _(
+                "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}"
+                " (model.projection_dim), separated by spaces. Give dense vectors of that length."
+            ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=self._dimension)
+        )
+
+    def _read_row(self, line: bytes, number: int, separator: bytes | None) -> None:
+        fields = line.strip(b"\r\n").rsplit(separator, self._dimension)
+        if line[:1].isspace() and len(fields) == self._dimension:
+            fields = [b" ", *fields]
+        try:
+            word = fields[0].decode("utf-8")
+        except UnicodeDecodeError:
+            self._num_undecodable += 1
+            self._entries.leave_out(number, fields[0].decode("utf-8", "replace"), _("is not UTF-8"))
+            return
+        if len(fields) <= self._dimension:
+            self._entries.leave_out(number, word, _("has too few numbers"))
+        elif not line.endswith(b"\n"):
+            self._entries.leave_out(number, word, _("has no line end, so its last number may be cut off"))
+        elif (prepared := self._entries.prepare(word, number)) and (row := self._rows.get(prepared)) is not None:
+            vectors = self._as_written if prepared == word else self._changed
+            vector = _parse_vector(fields[1:])
+            if vector is None:
+                self._entries.leave_out(number, word, _("has something that is not a finite number"))
+            else:
+                vectors.setdefault(row, vector)
+
+    def _require_whole(self, num_announced: int) -> None:
+        if 2 * self._num_undecodable > self._num_rows:
+            raise RunError(
+                _("{path} is not UTF-8. Convert it first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW").format(
+                    path=self._path
+                )
+            )
+        if self._num_rows < num_announced:
+            raise RunError(
+                _(
+                    "{path} is cut off: its header announces {announced} words, but it has {rows}. Download it again."
+                ).format(path=self._path, announced=f"{num_announced:,}", rows=f"{self._num_rows:,}")
+            )
+
+
+def _num_numbers(line: bytes, separator: bytes | None) -> int:
+    """Return how many numbers end a line that begins with a word."""
+    fields = line.strip(b"\r\n").split(separator)
+    numbers = takewhile(_is_number, reversed(fields[1:]))
+    return sum(1 for _number in numbers)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_vector(numbers: Sequence[bytes]) -> NDArray[np.float32] | None:
+    """Return a vector, or None if a number cannot be read or is not finite."""
+    try:
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, np.float32)
+    except ValueError:
+        return None
+    return vector if np.isfinite(vector).all() else None

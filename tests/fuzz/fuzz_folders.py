@@ -17,8 +17,8 @@ from elmo_zh.bundle.write import load_golden
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.contexts.senses import usage_vectors
+from elmo_zh.id_store import load_id_store
 from elmo_zh.id_store.build import EncodeJob
-from elmo_zh.id_store.layout import load_id_store
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
@@ -79,7 +79,7 @@ def id_store_folder(folder: Path) -> Folder:
     run_job(job, force=False, reporter=SilentReporter())
 
     def read() -> None:
-        store = load_id_store(folder / "ids", vocabulary, 11, reads_all=True)
+        store = load_id_store(folder / "ids", vocabulary, 11)
         for sentences in (store.train, store.heldout):
             for number in range(len(sentences)):
                 sentences[number]

@@ -38,8 +38,7 @@ from elmo_zh.text.entries import Entries
 from elmo_zh.text.segmenters.user_dictionary import load_user_dictionary
 from elmo_zh.vocabulary.spelling import END_OF_WORD, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
-from elmo_zh.word2vec.given_vectors import read_given_vectors
-from elmo_zh.word2vec.vectors import load_word_vectors
+from elmo_zh.word2vec.vectors import load_word_vectors, read_given_vectors
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 WORDS = Vocabulary((*SPECIALS, "我们", "今天", "好"))

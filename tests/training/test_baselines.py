@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, HeldoutSentences, IdStore
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.training import evaluation as module
 from elmo_zh.training.evaluation import KneserNeyBigram, measure_baselines
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -37,7 +37,7 @@ def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
 
 def held_out(sentences: Sequence[Sequence[int]]) -> HeldoutSentences:
     nothing = np.zeros(len(sentences))
-    return HeldoutSentences.measured(*arrays(sentences), nothing.astype(np.uint32), nothing)
+    return HeldoutSentences.in_memory(*arrays(sentences), nothing.astype(np.uint32), nothing)
 
 
 def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from contract.command_line import SampleRun, elmo_zh, settings, succeed
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.id_store.layout import load_id_store
+from elmo_zh.id_store import load_id_store
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training.test_baselines import encoded
 
-from elmo_zh.id_store.encoded_sentences import EncodedSentences, ShardArrays
+from elmo_zh.id_store import EncodedSentences, ShardArrays
 from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
 

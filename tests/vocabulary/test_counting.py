@@ -13,9 +13,8 @@ from elmo_zh.config import VocabConfig
 from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary import counting
-from elmo_zh.vocabulary.counting import WordCounts, count_words, iter_merged, write_run
-from elmo_zh.vocabulary.selection import select_vocabulary
+from elmo_zh.vocabulary import selection as counting
+from elmo_zh.vocabulary.selection import WordCounts, count_words, iter_merged, select_vocabulary, write_run
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
 
@@ -43,7 +42,7 @@ def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Seque
     built.vocabulary.save(folder / FILES[0])
     save_counts(built.vocabulary, built.counts, folder / FILES[1])
     built.spelling.save(folder / FILES[2])
-    figures = {"distinct": built.num_distinct_words, "left out": built.num_left_out, "coverage": built.coverage}
+    figures = {"distinct": built.num_distinct_words, "coverage": built.coverage}
     return figures | {name: (folder / name).read_bytes() for name in FILES}
 
 
@@ -69,7 +68,6 @@ def oracle(folder: Path, paths: Iterable[Path], config: VocabConfig, given: Sequ
     known = sum(counter[word] for word in rows)
     figures: dict[str, Any] = {
         "distinct": len(counter),
-        "left out": sum(c >= config.min_count for word, c in unknown.items() if word not in SPECIALS),
         "coverage": known / max(1, known + sum(unknown.values())),
     }
     return figures | {name: (folder / name).read_bytes() for name in FILES}

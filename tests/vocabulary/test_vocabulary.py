@@ -14,8 +14,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.vocabulary.counting import count_words
-from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
+from elmo_zh.vocabulary.selection import VocabularyCounts, count_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import (
     SPECIALS,
     UNKNOWN_ID,
@@ -53,7 +52,6 @@ def test_built_by_falling_count_then_code_point(tmp_path: Path) -> None:
     assert list(built.counts) == [5, 5, 6, 5, 3, 2, 2, 1]
     # Words spelled like special tokens: 3 <UNK>, 2 <S>, 1 </S>.
     assert built.spelling.counts == {"<": 6, ">": 6, "S": 3, "/": 1, "U": 3, "N": 3, "K": 3, "</W>": 6}
-    assert built.num_left_out == 0
     assert built.num_distinct_words == 8
     assert built.coverage == pytest.approx(13 / 19)
 

@@ -18,7 +18,7 @@ from elmo_zh.errors import ElmoZhError, RunError
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec.given_vectors import read_given_vectors
+from elmo_zh.word2vec.vectors import read_given_vectors
 
 WORDS = ("好", "天气", "苹果", "APP", "头发", "12")
 VOCABULARY = Vocabulary((*SPECIALS, *WORDS))
@@ -151,12 +151,15 @@ BINARY = b"2 3\n" + b"".join(word.encode() + b" " + struct.pack("<3f", 1, -2, 0.
         (ROWS.encode("utf-16"), "is not text."),
         (b"\x93NUMPY\x01\x00", "is not text."),
         (f"3 3\n{ROWS}".encode("gb18030"), "is not UTF-8. Convert it first"),
-        ("2 9\n好 1:0.5 7:0.25\n天气 0:1.0\n", "has sparse vectors."),
-        ("3 4\n好 1 2 3 4\n天气 1 2 3 4\n", "line 2 has 4 numbers; expected 3 (model.projection_dim)."),
-        ("好 12\n天气 7\n", "line 1 has 1 numbers; expected 3"),
-        ("今天天气很好。\n", "line 1 is '今天天气很好。'. Give lines of a word"),
-        ('{"好": [1, 2, 3]}\n', "Give lines of a word"),
-        ("", "Give lines of a word"),
+        ("2 9\n好 1:0.5 7:0.25\n天气 0:1.0\n", "('好 1:0.5 7:0.25') has 0 numbers after a word; expected 3"),
+        (
+            "3 4\n好 1 2 3 4\n天气 1 2 3 4\n",
+            "line 2 ('好 1 2 3 4') has 4 numbers after a word; expected 3 (model.projection_dim)",
+        ),
+        ("好 12\n天气 7\n", "line 1 ('好 12') has 1 numbers after a word"),
+        ("今天天气很好。\n", "line 1 ('今天天气很好。') has 0 numbers"),
+        ('{"好": [1, 2, 3]}\n', "has 0 numbers"),
+        ("", "has 0 numbers"),
     ],
     ids=type,
 )

@@ -16,10 +16,9 @@ from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import Progress, SilentReporter
-from elmo_zh.vocabulary.counting import count_words
-from elmo_zh.vocabulary.selection import VocabularyCounts, select_vocabulary
+from elmo_zh.vocabulary.selection import VocabularyCounts, count_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
-from elmo_zh.word2vec.implementations import choose_epochs, chosen_implementation, train_word2vec
+from elmo_zh.word2vec import choose_epochs, chosen_implementation, train_word2vec
 from elmo_zh.word2vec.vectors import WordVectors, load_word_vectors, save_word_vectors
 
 VOCABULARY = Vocabulary((*SPECIALS, "好", "天气", "苹果", "全\u3000角"))
@@ -150,7 +149,7 @@ def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path, implementation:
 
 def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     for found, expected in ((object(), "gensim"), (None, "torch")):
-        monkeypatch.setattr("elmo_zh.word2vec.implementations.find_spec", lambda name, found=found: found)
+        monkeypatch.setattr("elmo_zh.word2vec.find_spec", lambda name, found=found: found)
         assert chosen_implementation(Word2vecConfig()) == expected
         assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
     assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
