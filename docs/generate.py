@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from copy import copy
 from pathlib import Path
 
 import click
@@ -19,6 +21,9 @@ from elmo_zh.config import SECTIONS, Config, plain, render_config
 from elmo_zh.language import _, chosen_language
 
 WIDTH = 100
+_MANY = 3  # An option that is the same in this many commands is explained once
+_OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
+_ALSO = {"en": "Also: ", "zh": "另有："}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
 # Where the page on adding names is, from the page of each language.
 _ADDING = {"en": "[adding.md](adding.md)", "zh": "[adding.md](../adding.md)"}
@@ -120,9 +125,23 @@ def commands_page() -> str:
     """Return the page on commands."""
     root = click.Context(cli, info_name="elmo-zh", terminal_width=WIDTH, **cli.context_settings)
     contexts = list(_contexts(root))
-    return "".join(
-        [_COMMANDS_INTRODUCTION[chosen_language()], _contents(contexts[1:]), *(_help(context) for context in contexts)]
+    language, shared = chosen_language(), _shared_options(contexts)
+    formatter = click.HelpFormatter(width=WIDTH)
+    formatter.write_dl(sorted(shared))
+    introduction = f"{_COMMANDS_INTRODUCTION[language]}{_contents(contexts[1:])}"
+    options = f"\n## {_OPTIONS_OF_MANY[language]}\n\n```text\n{_stripped(formatter.getvalue())}\n```\n"
+    return "".join([introduction, _help(root, shared), options, *(_help(context, shared) for context in contexts[1:])])
+
+
+def _shared_options(contexts: Sequence[click.Context]) -> set[tuple[str, str]]:
+    """Return the names and help of the options that are the same in at least `_MANY` commands."""
+    counts = Counter(
+        record
+        for context in contexts
+        for option in context.command.params
+        if isinstance(option, click.Option) and (record := option.get_help_record(context))
     )
+    return {record for record, count in counts.items() if count >= _MANY}
 
 
 def _contents(contexts: Sequence[click.Context]) -> str:
@@ -141,9 +160,22 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
                 yield from _contexts(click.Context(command, parent=context, info_name=name, **command.context_settings))
 
 
-def _help(context: click.Context) -> str:
-    text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
-    return f"\n## {context.command_path}\n\n```text\n{text}\n```\n"
+def _help(context: click.Context, shared: Set[tuple[str, str]]) -> str:
+    """Return a command's help, in which options that are the same in many commands are only named."""
+    command = copy(context.command)
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    many = [option for option in options if option.get_help_record(context) in shared]
+    command.params = [option for option in command.params if option not in many]
+    command.add_help_option = isinstance(command, click.Group)
+    if many:
+        names = ", ".join(max(option.opts, key=len) for option in many)
+        command.epilog = f"{_ALSO[chosen_language()]}{names}"
+    with click.Context(command, context.parent, context.info_name, terminal_width=WIDTH) as narrowed:
+        return f"\n## {context.command_path}\n\n```text\n{_stripped(narrowed.get_help())}\n```\n"
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def small_config() -> str:
