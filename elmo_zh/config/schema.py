@@ -12,7 +12,6 @@ from elmo_zh.choices import (
     EMBED_PRECISIONS,
     OUTPUT_FORMATS,
     POOL_METHODS,
-    TRAIN_PRECISIONS,
 )
 from elmo_zh.config.declare import Layers, Section, declare, is_pattern
 from elmo_zh.config.text_section import TextConfig
@@ -254,7 +253,7 @@ class TrainConfig(Section):
     precision: str = declare(
         "auto",
         "Precision of matrix products: float32, bfloat16 (everything else stays float32) or auto (the faster one).",
-        choices=TRAIN_PRECISIONS,
+        choices=("auto", "float32", "bfloat16"),
     )
     deterministic: bool = declare(
         False, "Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."

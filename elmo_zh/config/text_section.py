@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elmo_zh.choices import CORPUS_FORMATS, DOCUMENTS, SCRIPTS, SEGMENTERS, UNICODE_FORMS
+from elmo_zh.choices import CORPUS_FORMATS, SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config.declare import Section, declare, is_encoding
 from elmo_zh.language import N_
 
@@ -55,7 +55,7 @@ class TextConfig(Section):
     script: str = declare(
         "none",
         "Convert text to simplified or traditional characters with OpenCC (needs an extra); none leaves it as it is.",
-        choices=SCRIPTS,
+        choices=("none", "simplified", "traditional"),
         later=True,
     )
     collapse_whitespace: bool = declare(
@@ -112,7 +112,7 @@ class TextConfig(Section):
     document: str = declare(
         "file",
         "Unit that counts as one document in plain text: file, paragraph (text between empty lines) or line.",
-        choices=DOCUMENTS,
+        choices=("file", "paragraph", "line"),
         later=True,
     )
     join_lines: bool = declare(
