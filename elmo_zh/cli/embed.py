@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import load_embedder, load_model, model_path
+from elmo_zh.cli.model_options import load_embedder, load_model
 from elmo_zh.cli.options import (
     ENGINE,
     INPUT,
@@ -198,7 +198,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 
     keep_freed_memory()
     with common.opened_texts(files) as texts:
-        bundle = load_model(common, model_path(common.model), "perplexity is")
+        bundle = load_model(common, common.model)
         splits = not common.segmented and bundle.text is not None and bundle.text.split_sentences
         scorer = LineScorer(bundle, segmented=common.segmented, split_sentences=splits)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
@@ -252,7 +252,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     }  # fmt: skip
     paths = [common.model, options.against] if options.against else [common.model]
     with common.opened_texts(files) as texts:
-        models = (load_model(common, model_path(path), "scores are") for path in paths)
+        models = (load_model(common, path) for path in paths)
         scorer, *others = [LineScorer(model, **reading) for model in models]
         other = others[0] if others else None
         kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
@@ -291,7 +291,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pa
 
     names = parse_pair_columns(pairs)
     with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
-        bundle = load_model(common, model_path(common.model), "scores are")
+        bundle = load_model(common, common.model)
         scores = list(iter_pair_scores(LineScorer(bundle), texts, names, common.console))
         if not scores:
             text = _("{files} has no pairs. Give records with two sentences each.")

@@ -31,11 +31,6 @@ index_option = click.option(
 )
 
 
-def model_path(given: Path | None) -> Path:
-    """Return the folder of the given model or the default one."""
-    return find_bundle(given) if given else default_bundle()
-
-
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
     """Load the given model, the one that made an index, or the default, with the settings that made the index."""
     made_with = index.model
@@ -51,20 +46,15 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
     return embedder
 
 
-def load_model(common: Common, path: Path, results: str) -> "Bundle":
-    """Load a model, report which one it is, and warn if its `results` ("vectors are") suffer from zero state."""
+def load_model(common: Common, path: Path | None) -> "Bundle":
+    """Load a model or the default one, report which it is, and warn if its results suffer from zero state."""
     from elmo_zh.bundle.read import load_bundle, model_line
+    from elmo_zh.info.describe import POOR_FROM_ZERO
 
-    bundle = load_bundle(path)
+    bundle = load_bundle(find_bundle(path) if path else default_bundle())
     common.console.note(model_line(bundle))
     if bundle.needs_warm_state() and not common.stateful:
-        common.console.warn(
-            _(
-                "This model was trained with carried state, but here every sentence starts from zero state, so"
-                " the model's {results} worse than necessary. Give the model a warm state (convert --warm-on, or"
-                " export the run again), or use --stateful."
-            ).format(results=results)
-        )
+        common.console.warn(_(POOR_FROM_ZERO))
     return bundle
 
 
@@ -85,7 +75,7 @@ def load_embedder(
 
     config = common.config.embed
     embedder = ElmoEmbedder(
-        load_model(common, path or model_path(common.model), "vectors are"),
+        load_model(common, path or common.model),
         common.device or "auto",
         precision or config.precision,
         stateful=common.stateful,

@@ -12,7 +12,6 @@ from elmo_zh.cli.model_options import (
     index_option,
     load_embedder_of,
     load_model,
-    model_path,
     warn_of_unknown,
 )
 from elmo_zh.cli.options import (
@@ -327,7 +326,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
         raise click.UsageError(_("Give either --word WORD or, for a single sentence, --position N."))
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-    bundle = load_model(common, model_path(common.model), "substitutes are")
+    bundle = load_model(common, common.model)
     bundle.require_probabilities()
     embedder = ElmoEmbedder(bundle, "cpu", unknown=common.config.embed.unknown)
     occurrences = list(_occurrences(common, embedder, text, options))
