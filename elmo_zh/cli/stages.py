@@ -18,6 +18,7 @@ from elmo_zh.cli.options import (
     Function,
     common_options,
     common_options_of_readers,
+    figures,
     output_option,
     shared_options,
     takes,
@@ -25,7 +26,6 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import Config
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import OptionError
-from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
@@ -304,13 +304,8 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     with run.locked(create=True):
         model.pipeline(stage_context(common, run, typed, STAGES), corpus)
     model.link_latest(run)
-    common.finish(
-        {"run": str(run_path), "model": str(run.model)},
-        _("The model is in {model}. Next, explore words and their contexts in the browser:").format(model=run.model),
-        f"  {command('explore', run.path)}",
-        _("To compute the vectors of a text file:"),
-        f"  {command('embed', 'file.txt', '--model', run.model)}",
-    )
+    result = {"run": str(run_path), "model": str(run.model)}
+    common.finish(result, *figures(result), following=("embed", "file.txt", "--model", run.model))
 
 
 def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
