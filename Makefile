@@ -10,7 +10,7 @@ PARALLEL ?= -n 2 --dist loadfile
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 ATEN_CPU_CAPABILITY=avx2
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all test-processors check docs messages pictures bench bench-gpu interop fuzz \
+.PHONY: help train test test-all test-processors check docs messages pictures site bench bench-gpu interop fuzz \
 	release clean set-up set-up-test set-up-dev
 
 help:  ## Show this help | 显示本帮助
@@ -48,6 +48,10 @@ messages: set-up-dev  ## Bring the catalogue of Chinese messages up to date with
 
 pictures: set-up  ## Write the pictures of explore's page in docs/pictures (needs Chromium, and a model of the sample) | 更新 docs/pictures 里 explore 页面的图片（需要 Chromium 和用示例文本训练的模型）
 	@PYTHONPATH=. $(BIN)/python docs/pictures.py $(if $(RUN),--run '$(RUN)')
+
+site: set-up  ## Build the pages as a site in build/site/html, in English and Chinese | 把文档做成网站，放在 build/site/html，中英文各一份
+	@[ -x build/zensical/bin/zensical ] || { $(BIN)/python -m venv build/zensical && build/zensical/bin/pip install -q zensical==0.0.73; }
+	@$(BIN)/python docs/site.py $(CURDIR)/build/zensical/bin/zensical
 
 bench: set-up  ## Measure training and embedding speed, compared with this machine's matrix products | 测量训练和计算向量的速度，与本机矩阵乘法的速度比较
 	@$(BIN)/python benchmarks/speed.py
