@@ -21,7 +21,7 @@ from elmo_zh.config import SECTIONS, Config, plain, render_config
 from elmo_zh.language import _, chosen_language
 
 WIDTH = 100
-_MANY = 3  # An option that is the same in this many commands is explained once
+_MANY = 2  # An option that is the same in this many commands is explained once
 _OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
 _ALSO = {"en": "Also: ", "zh": "另有："}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
