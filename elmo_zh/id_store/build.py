@@ -1,7 +1,6 @@
 """Build an id store, in one part for each segmented file, or two in character mode."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -17,17 +16,17 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.invocation import command
 from elmo_zh.language import _
+from elmo_zh.run.arrays import read_numbers, write_numbers
 from elmo_zh.run.files import file_digest, file_stamp, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.layout import documents_beside
+from elmo_zh.text.segmenters import split_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
 # Ids of a line end and of the empty string between two spaces. No vocabulary has that many rows.
 _LINE_END, _EMPTY = 2**32 - 1, 2**32 - 2
-# Number of ids that are renumbered at a time.
-_CHUNK_IDS = 2**20
 
 
 class _Ids(dict[str, int]):
@@ -54,7 +53,6 @@ class _GrowingIds(_Ids):
 @dataclass(frozen=True, kw_only=True)
 class _EncodeShard:
     vocabulary: Path
-    vocabulary_digest: str
     character_counts: Path
     id_dtype: str
     reads_characters: bool  # Whether words outside the vocabulary get ids of their own
@@ -62,14 +60,7 @@ class _EncodeShard:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        vocabulary = load_vocabulary(self.vocabulary)
-        if vocabulary.digest() != self.vocabulary_digest:
-            raise RunError(
-                _("{vocabulary} changed while text was being encoded with it. Run the command again.").format(
-                    vocabulary=self.vocabulary
-                )
-            )
-        return vocabulary
+        return load_vocabulary(self.vocabulary)
 
     @cached_property
     def _ids(self) -> _Ids:
@@ -85,32 +76,27 @@ class _EncodeShard:
         """Write a segmented file's arrays and return its counts; in character mode, other words get provisional ids."""
         kind, text = shard
         growing = _GrowingIds(self._ids, len(self._vocabulary)) if self.reads_characters else None
-        counts = self._write_ids(text, files, self._ids if growing is None else growing)
+        encoded = [_encode(block, self._ids if growing is None else growing) for block in self._iter_blocks(text)]
+        ids = np.concatenate([np.zeros(0, np.uint32), *(block_ids for block_ids, _ in encoded)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(block_lengths for _, block_lengths in encoded)])
+        is_unknown = (ids == UNKNOWN_ID) | (ids >= len(self._vocabulary))
+        counts = {"tokens": len(ids), "sentences": len(lengths), "unknown": int(np.count_nonzero(is_unknown))}
+        arrays = {
+            "ids" if growing is None else "local": ids.astype(self.id_dtype),
+            "offsets": np.cumsum([0, *lengths]).astype("<u8"),
+        }
+        if kind == "heldout":
+            arrays |= self._measures(text)
+        else:
+            arrays["documents"] = _document_bounds(text, len(lengths)).astype("<u8")
+            counts["documents"] = len(arrays["documents"]) - 1
+        for suffix, array in arrays.items():
+            with files.file(suffix) as unfinished:
+                write_numbers(unfinished, array)
         if growing is not None:
             with files.file("words") as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{word}\n" for word in growing.others)
-        if kind == "heldout":
-            self._measure(text, files)
-        else:
-            counts["documents"] = _write_documents(text, files, counts["sentences"])
         return counts
-
-    def _write_ids(self, text: Path, files: Files, ids: _Ids) -> dict[str, int]:
-        num_tokens = num_sentences = num_unknown = 0
-        with ExitStack() as stack:
-            ids_file, offsets_file = (
-                stack.enter_context(stack.enter_context(files.file(suffix)).open("wb"))
-                for suffix in ("local" if self.reads_characters else "ids", "offsets")
-            )
-            offsets_file.write(np.zeros(1, "<u8").tobytes())
-            for block_ids, ends in _iter_encoded(self._iter_blocks(text), ids):
-                ids_file.write(block_ids.astype(self.id_dtype).tobytes())
-                offsets_file.write((ends + num_tokens).astype("<u8").tobytes())
-                num_tokens += len(block_ids)
-                num_sentences += len(ends)
-                is_unknown = (block_ids == UNKNOWN_ID) | (block_ids >= len(self._vocabulary))
-                num_unknown += int(np.count_nonzero(is_unknown))
-        return {"tokens": num_tokens, "sentences": num_sentences, "unknown": num_unknown}
 
     def _iter_blocks(self, text: Path) -> Iterator[str]:
         """Yield the text in blocks of whole lines, with unknown words split if the settings say so."""
@@ -118,36 +104,26 @@ class _EncodeShard:
             lines = (" ".join(self._vocabulary.split(line.split(" "))) for line in block.split("\n"))
             yield "\n".join(lines) if self.split_unknown else block
 
-    def _measure(self, text: Path, files: Files) -> None:
-        """Write the number of characters in each sentence's words, and the cost of spelling the unknown ones."""
-        with ExitStack() as stack:
-            characters_file, spelling_file = (
-                stack.enter_context(stack.enter_context(files.file(suffix)).open("wb"))
-                for suffix in ("characters", "spelling")
-            )
-            for block in self._iter_blocks(text):
-                sentences = [[word for word in line.split(" ") if word] for line in block.split("\n")[:-1]]
-                characters = [sum(len(word) for word in words) for words in sentences]
-                nats = [sum(map(self._spelling.nats, self._unknown(words))) for words in sentences]
-                characters_file.write(np.asarray(characters, "<u4").tobytes())
-                spelling_file.write(np.asarray(nats, "<f8").tobytes())
-
-    def _unknown(self, words: Sequence[str]) -> Iterator[str]:
-        return (word for word in words if word not in self._vocabulary)
+    def _measures(self, text: Path) -> dict[str, NDArray[Any]]:
+        """Return the number of characters in each sentence's words, and the cost of spelling the unknown ones."""
+        lines = (line for block in self._iter_blocks(text) for line in block.split("\n")[:-1])
+        sentences = [split_tokens(line) for line in lines]
+        nats = [sum(self._spelling.nats(word) for word in words if word not in self._vocabulary) for words in sentences]
+        characters = [sum(map(len, words)) for words in sentences]
+        return {"characters": np.asarray(characters, "<u4"), "spelling": np.asarray(nats, "<f8")}
 
 
-def _iter_encoded(blocks: Iterator[str], ids: _Ids) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    for block in blocks:
-        words = block.replace("\n", " \n ").split(" ")
-        block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
-        block_ids = block_ids[block_ids != _EMPTY]
-        is_end = block_ids == _LINE_END
-        ends = np.flatnonzero(is_end)
-        yield block_ids[~is_end], ends - np.arange(len(ends))
+def _encode(block: str, ids: _Ids) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return the ids of the words in a block of lines, and the number of words in each line."""
+    words = block.replace("\n", " \n ").split(" ")
+    block_ids = np.fromiter(map(ids.__getitem__, words), np.uint32, len(words))
+    block_ids = block_ids[block_ids != _EMPTY]
+    is_end = block_ids == _LINE_END
+    return block_ids[~is_end], np.diff(np.flatnonzero(is_end), prepend=-1) - 1
 
 
-def _write_documents(text: Path, files: Files, num_sentences: int) -> int:
-    """Write the sentence number at which each non-empty document starts; return the number of these documents."""
+def _document_bounds(text: Path, num_sentences: int) -> NDArray[np.uint64]:
+    """Return the sentence number at which each non-empty document starts, and the end of the last."""
     lengths = np.array([num_sentences], np.uint64)
     documents = documents_beside(text)
     if documents.exists():  # otherwise the text is one document
@@ -161,10 +137,7 @@ def _write_documents(text: Path, files: Files, num_sentences: int) -> int:
                     value=command("segment", "CORPUS", "--run", text.parent.parent, "--force"),
                 )
             )
-    bounds = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
-    with files.file("documents") as unfinished:
-        unfinished.write_bytes(bounds.astype("<u8").tobytes())
-    return len(bounds) - 1
+    return np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +180,6 @@ class EncodeJob:
         reads_characters = self.num_slots is not None
         encode = _EncodeShard(
             vocabulary=self.vocabulary.absolute(),
-            vocabulary_digest=lexicon.vocabulary.digest(),
             character_counts=self.character_counts.absolute(),
             # In character mode the number of words outside the vocabulary is not known yet.
             id_dtype="<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4",
@@ -216,7 +188,7 @@ class EncodeJob:
         )
         step = Step(name="encode", compute=encode, unit="tokens", size=itemgetter("tokens"))
         parts = list(work.run(step, self._shards))
-        description = {"id_dtype": encode.id_dtype, "vocabulary_digest": encode.vocabulary_digest}
+        description = {"id_dtype": encode.id_dtype, "vocabulary_digest": lexicon.vocabulary.digest()}
         return self._assemble(path, parts, lexicon, description)
 
     def _assemble(
@@ -253,9 +225,7 @@ def _renumber(part: FinishedPart, path: Path, num_rows: int, other_ids: dict[str
     with part.file("words").open(encoding="utf-8", newline="\n") as file:
         words = (line.removesuffix("\n") for line in file)
         numbers = np.array([other_ids.setdefault(word, num_rows + len(other_ids)) for word in words], np.uint32)
-    with path.open("wb") as output, part.file("local").open("rb") as local:
-        while content := local.read(4 * _CHUNK_IDS):
-            ids: NDArray[Any] = np.frombuffer(content, "<u4").copy()
-            is_other = ids >= num_rows
-            ids[is_other] = numbers[ids[is_other] - num_rows]
-            output.write(ids.tobytes())
+    ids = read_numbers(part.file("local"), "<u4").copy()
+    is_other = ids >= num_rows
+    ids[is_other] = numbers[ids[is_other] - num_rows]
+    write_numbers(path, ids)
