@@ -21,7 +21,6 @@ from elmo_zh.run.files import file_digest, file_stamp, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.layout import documents_beside
 from elmo_zh.text.segmenters import split_tokens
-from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.spelling import SpellingModel, load_spelling_model
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, load_vocabulary
 
@@ -176,23 +175,22 @@ class EncodeJob:
         """Encode all files and write the store; return the total counts."""
         # Loaded here too, so that a damaged file is reported at the start, and also if there is no held-out text.
         load_spelling_model(self.character_counts)
-        lexicon = Lexicon(load_vocabulary(self.vocabulary), self.num_slots)
+        vocabulary = load_vocabulary(self.vocabulary)
         reads_characters = self.num_slots is not None
         encode = _EncodeShard(
             vocabulary=self.vocabulary.absolute(),
             character_counts=self.character_counts.absolute(),
             # In character mode the number of words outside the vocabulary is not known yet.
-            id_dtype="<u2" if len(lexicon.vocabulary) <= 2**16 and not reads_characters else "<u4",
+            id_dtype="<u2" if len(vocabulary) <= 2**16 and not reads_characters else "<u4",
             reads_characters=reads_characters,
             split_unknown=self.split_unknown,
         )
         step = Step(name="encode", compute=encode, unit="tokens", size=itemgetter("tokens"))
         parts = list(work.run(step, self._shards))
-        description = {"id_dtype": encode.id_dtype, "vocabulary_digest": lexicon.vocabulary.digest()}
-        return self._assemble(path, parts, lexicon, description)
+        return self._assemble(path, parts, vocabulary, encode.id_dtype)
 
     def _assemble(
-        self, folder: Path, parts: Sequence[FinishedPart], lexicon: Lexicon, description: Mapping[str, Any]
+        self, folder: Path, parts: Sequence[FinishedPart], vocabulary: Vocabulary, id_dtype: str
     ) -> dict[str, int]:
         """Move finished shards into the store and write its description; return the total counts."""
         folder.mkdir()
@@ -202,21 +200,21 @@ class EncodeJob:
         for (kind, _text), part in zip(self._shards, parts, strict=True):
             name = shard_name(kind, len(shards[kind]))
             for suffix in ARRAYS[kind]:
-                if suffix == "ids" and lexicon.num_slots is not None:
-                    _renumber(part, folder / f"{name}.ids", len(lexicon.vocabulary), other_ids)
+                if suffix == "ids" and self.num_slots is not None:
+                    _renumber(part, folder / f"{name}.ids", len(vocabulary), other_ids)
                 else:
                     link_or_copy(part.file(suffix), folder / f"{name}.{suffix}")
             shards[kind].append(part.value())
-        lexicon.other_words.extend(other_ids)
         for kind in KINDS:
             for item in ("tokens", "sentences", "unknown", *(["documents"] if kind == "train" else [])):
                 counts[f"{kind}_{item}"] = sum(shard[item] for shard in shards[kind])
-        if lexicon.num_slots is not None:
+        if self.num_slots is not None:
             path = folder / OTHER_WORDS
             with path.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{word}\n" for word in lexicon.other_words)
-            counts |= {"other_words": len(lexicon.other_words), "other_words_bytes": path.stat().st_size}
-        write_json(folder / DESCRIPTION, {"format": STORE_FORMAT, **description, **counts, **shards})
+                file.writelines(f"{word}\n" for word in other_ids)
+            counts |= {"other_words": len(other_ids), "other_words_bytes": path.stat().st_size}
+        description = {"format": STORE_FORMAT, "id_dtype": id_dtype, "vocabulary_digest": vocabulary.digest()}
+        write_json(folder / DESCRIPTION, {**description, **counts, **shards})
         return counts
 
 

@@ -63,8 +63,7 @@ class TextPreparation:
         """Warn of the entries of a user dictionary, with which this was built, that have no effect."""
         entries = Entries(path, self.normalise)
         words = read_user_dictionary(path, entries)
-        # jieba removes a word whose count is 0.
-        entries.require_whole({entry.word: entry.line for entry in words if entry.frequency != 0}, self.segment)
+        entries.require_whole({entry.word: entry.line for entry in words}, self.segment)
         entries.report(reporter)
 
     def tokens(self, sentence: str) -> list[str]:

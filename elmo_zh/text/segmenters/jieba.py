@@ -33,17 +33,11 @@ _RUN = re.compile(r"[\u4e00-\u9fd5a-zA-Z0-9+#&._%\-]+")
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
     """Return jieba's segmenter, unaffected by other uses of jieba in the same process."""
     tokenizer = _tokenizer_of_jieba()
-    removed: set[str] = set()
     if user_dictionary is not None:
         tokenizer = _new_tokenizer(dict(tokenizer.FREQ), tokenizer.total)
-        load_user_dictionary(user_dictionary, config, _word_adder(tokenizer, removed))
-    cut: Callable[[str], list[str]] = partial(tokenizer.lcut, HMM=config.jieba_hmm)
-
-    def cut_and_split(sentence: str) -> list[str]:
-        return [part for word in cut(sentence) for part in (word if word in removed else (word,))]
-
-    cut_all = cut_and_split if removed else cut
-    return limit_runs(cut_all if user_dictionary is None else keep_latin_words(cut_all))
+        load_user_dictionary(user_dictionary, config, tokenizer.add_word)
+    cut = partial(tokenizer.lcut, HMM=config.jieba_hmm)
+    return limit_runs(cut if user_dictionary is None else keep_latin_words(cut))
 
 
 def _tokenizer_of_jieba() -> Any:
@@ -72,21 +66,6 @@ def jieba_function_words() -> frozenset[str]:
     with jieba.Tokenizer().get_dict_file() as file:
         fields = file.read().decode("utf-8").split()
     return frozenset(word for word, tag in zip(fields[0::3], fields[2::3], strict=True) if tag[0] in _FUNCTION_TAGS)
-
-
-def _word_adder(tokenizer: Any, removed: set[str]) -> Callable[[str, int | None, str | None], None]:
-    """Return the function that adds a word; words of count 0 go to `removed` instead of jieba's global list."""
-    from jieba import finalseg
-
-    def add_word(word: str, count: int | None, tag: str | None) -> None:
-        is_known = word in finalseg.Force_Split_Words
-        tokenizer.add_word(word, count, tag)
-        if not tokenizer.FREQ[word] and finalseg.re_han.fullmatch(word):
-            removed.add(word)
-        if not is_known:
-            finalseg.Force_Split_Words.discard(word)
-
-    return add_word
 
 
 def describe() -> dict[str, str]:

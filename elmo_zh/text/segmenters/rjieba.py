@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_zh.config import TextConfig
-from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.errors import ConfigError
 from elmo_zh.invocation import install_line
 from elmo_zh.language import _
 from elmo_zh.text.segmenters.jieba import limit_runs
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TAKES_USER_DICTIONARY = True
 
-_LARGEST_COUNT = 2**31 - 1
 # Characters that are Han for rjieba only; jieba knows U+4E00 to U+9FD5 and makes a token of each other character.
 _RARE_HAN = "\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RARE_HAN_CHARACTER = re.compile(f"([{_RARE_HAN}])")
@@ -42,7 +41,7 @@ def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], l
         raise _missing() from None
     rjieba, use_hmm = Jieba(), config.jieba_hmm
     if user_dictionary is not None:
-        load_user_dictionary(user_dictionary, config, _word_adder(rjieba, user_dictionary))
+        load_user_dictionary(user_dictionary, config, rjieba.add_word)
 
     def segment(sentence: str) -> list[str]:
         if not _MAY_DIFFER.search(sentence):
@@ -59,22 +58,6 @@ def _iter_split_at_signs(tokens: list[str], rjieba: Jieba) -> Iterator[str]:
             yield from filter(None, _LATIN_TOKEN.split(token))
         else:
             yield token
-
-
-def _word_adder(rjieba: Jieba, path: Path) -> Callable[[str, int | None, str | None], None]:
-    def add_word(word: str, count: int | None, tag: str | None) -> None:
-        if count == 0:
-            raise CorpusError(
-                _(
-                    "{path}: {word} has the count 0, which makes jieba remove the word; rjieba cannot do that. Delete"
-                    " that line, or use --set text.segmenter=jieba"
-                ).format(path=path, word=word)
-            )
-        if count is not None and count > _LARGEST_COUNT:
-            raise ValueError(f"the count of {word} is above {_LARGEST_COUNT}")
-        rjieba.add_word(word, count, tag)
-
-    return add_word
 
 
 def describe() -> dict[str, str]:

@@ -17,8 +17,8 @@ AddWord = Callable[[str, int | None, str | None], object]
 _LINE = re.compile("(.+?)( [0-9]+)?( [a-z]+)?")
 # Two Latin words, of which jieba would take the second for a tag.
 _PHRASE = re.compile("([!-~]+ (?!eng$)[a-z]{3,})()()")
-# Texts given by mistake have commas and long lines.
-_LONGEST_WORD, _COMMAS = 20, {*",，"}
+# A count of 0 would remove the word in jieba, but not in rjieba, which takes counts up to this one.
+_LARGEST_COUNT = 2**31 - 1
 # Beginning of the first line of a table that the command `words` has written.
 _TABLE = "word\t"
 
@@ -34,11 +34,8 @@ class DictionaryEntry(NamedTuple):
 
 def load_user_dictionary(path: Path, config: TextConfig, add_word: AddWord) -> None:
     """Add a user dictionary's words, prepared as the text is, with their counts and tags."""
-    try:
-        for entry in read_user_dictionary(path, Entries(path, build_normaliser(config))):
-            add_word(entry.word, entry.frequency, entry.tag)
-    except ValueError as error:
-        raise _unreadable(path, error) from None
+    for entry in read_user_dictionary(path, Entries(path, build_normaliser(config))):
+        add_word(entry.word, entry.frequency, entry.tag)
 
 
 def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
@@ -58,30 +55,18 @@ def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], lis
 
 
 def read_user_dictionary(path: Path, entries: Entries) -> list[DictionaryEntry]:
-    """Return the words of a user dictionary or of a table made by `words`; raise CorpusError for other files."""
+    """Return the words of a user dictionary or of a table made by `words`, prepared as the text is."""
     try:
-        given = [*_iter_entries(path)]
+        listed = [*_iter_entries(path)]
     except (ValueError, OSError) as error:
-        raise _unreadable(path, error) from None
-    others = [entry for entry in given if len(entry.word) > _LONGEST_WORD or _COMMAS & {*entry.word}]
-    if 2 * len(others) > len(given):
         raise CorpusError(
             _(
-                "{path} is not a user dictionary: {others} of {entries} lines contain a comma or a word of more than"
-                " {LONGEST_WORD} characters. Give a file with one word per line."
-            ).format(path=path, others=f"{len(others):,}", entries=f"{len(given):,}", LONGEST_WORD=_LONGEST_WORD)
-        )
-    prepared = ((entry, entries.prepare(entry.word, entry.line)) for entry in given)
+                "{path} is not a jieba user dictionary ({error}). Write it in UTF-8, with a word on each line,"
+                " optionally followed by a count and a tag, separated by spaces."
+            ).format(path=path, error=error)
+        ) from None
+    prepared = ((entry, entries.prepare(entry.word, entry.line)) for entry in listed)
     return [entry._replace(word=word) for entry, word in prepared if word]
-
-
-def _unreadable(path: Path, error: Exception) -> CorpusError:
-    return CorpusError(
-        _(
-            "{path} is not a jieba user dictionary ({error}). Write it in UTF-8, with a word on each line, optionally"
-            " followed by a count and a tag, separated by spaces."
-        ).format(path=path, error=error)
-    )
 
 
 def _iter_entries(path: Path) -> Iterator[DictionaryEntry]:
@@ -100,4 +85,6 @@ def _iter_entries(path: Path) -> Iterator[DictionaryEntry]:
                 match = _PHRASE.fullmatch(line) or _LINE.fullmatch(line)
                 assert match is not None  # a non-empty line has at least a word
                 word, count, tag = match.groups()
+                if count and not 0 < int(count) <= _LARGEST_COUNT:
+                    raise ValueError(f"line {number}: the count {int(count)} is not from 1 to {_LARGEST_COUNT}")
                 yield DictionaryEntry(number, word, int(count) if count else None, tag.strip() if tag else None)

@@ -133,45 +133,17 @@ def test_a_latin_word_of_a_user_dictionary_divides_no_longer_latin_word(segmente
     assert segment("三块AI芯片重5kg") == ["三块", "AI芯片", "重", "5", "kg"]
 
 
-def test_a_word_of_count_0_is_removed_for_its_own_segmenter_only(tmp_path: Path) -> None:
-    path = tmp_path / "词典.txt"
-    path.write_text("杭研 0\nC++ 0\n", encoding="utf-8")
-    sentence = "他来到了网易杭研大厦，C++"
-    plain = ["他", "来到", "了", "网易", "杭研", "大厦", "，", "C++"]
-    without = ["他", "来到", "了", "网易", "杭", "研", "大厦", "，", "C", "++"]
-    assert segment_with("jieba", path)(sentence) == without
-    assert preparation("jieba", True, True).segment(sentence) == plain
-
-
-@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
-def test_user_dictionary_that_is_none(segmenter: str, tmp_path: Path) -> None:
-    path = tmp_path / "gb.txt"
-    path.write_bytes("量子鸽子 7\n".encode("gb18030"))
-    told = message_of(CorpusError, lambda: segment_with(segmenter, path))
-    assert told.startswith(f"{path} is not a jieba user dictionary (")
-    path.write_text("年份,正文\n2021,今天天气很好\n苹果\n", encoding="utf-8")
-    told = message_of(CorpusError, lambda: segment_with(segmenter, path))
-    assert told.startswith(f"{path} is not a user dictionary: 2 of 3 lines contain a comma or a word of more than 20")
-    gc.collect()  # a file left open would warn here and not in the next test
-
-
 @pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (
-            "量子鸽子 0",
-            "量子鸽子 has the count 0, which makes jieba remove the word; rjieba cannot do that."
-            " Delete that line, or use --set text.segmenter=jieba",
-        ),
-        ("量子鸽子 2147483648", "the count of 量子鸽子 is above 2147483647"),
-    ],
+    "content", ["量子鸽子 7\n".encode("gb18030"), "苹果 3\n量子鸽子 0\n".encode(), "量子鸽子 2147483648\n".encode()]
 )
-def test_what_rjieba_cannot_do_is_refused(line: str, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
+def test_user_dictionary_that_is_none(segmenter: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
-    path.write_text(f"苹果 3\n{line}\n", encoding="utf-8")
-    message = message_of(CorpusError, lambda: segment_with("rjieba", path))
-    assert message.startswith(str(path))
-    assert told in message
+    path.write_bytes(content)
+    assert message_of(CorpusError, lambda: segment_with(segmenter, path)).startswith(
+        f"{path} is not a jieba user dictionary (line {len(content.splitlines())}"
+    )
+    gc.collect()  # a file left open would warn here and not in the next test
 
 
 def set_limit(monkeypatch: pytest.MonkeyPatch, limit: int, overlap: int) -> None:
