@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.sources import find_sources
-from elmo_zh.errors import CorpusError
-from elmo_zh.run.job import Json, Step, Work
+from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.segmenting.extract import Extract, ExtractTask, NumberedSource, cut
+from elmo_zh.segmenting.extract import ExtractTask, NumberedSource, cut
 
 CONFIG = TextConfig()
 
@@ -26,11 +22,6 @@ def work_in(folder: Path) -> Work:
 
 def tasks_of(folder: Path, shard_bytes: int = 100) -> list[ExtractTask]:
     return list(cut(numbered(folder), CONFIG, shard_bytes, work_in(folder.parent)))
-
-
-def extracted(task: ExtractTask, folder: Path) -> Json:
-    [part] = work_in(folder).run(Step(name="read", compute=Extract(CONFIG, 9, None)), [task])
-    return part.value()
 
 
 def corpus_of(folder: Path, **texts: str) -> Path:
@@ -59,13 +50,3 @@ def test_small_files_go_together_and_large_ones_are_split_in_the_order_of_the_co
         (["e"], None),
     ]
     assert sum(task.num_bytes for task in tasks) == 30 + 80 + 30 + 400 + 10
-
-
-def test_errors_can_travel_between_processes(tmp_path: Path) -> None:
-    path = tmp_path / "a.xml"
-    path.write_text("<rss></rss>", encoding="utf-8")
-    pytest.importorskip("lxml")
-    task = ExtractTask(sources=(NumberedSource.of(0, find_sources([str(path)]).sources[0]),))
-    with pytest.raises(CorpusError, match="XML, but not a MediaWiki dump") as caught:
-        extracted(task, tmp_path)
-    assert not isinstance(caught.value, UnsuitableError)

@@ -153,10 +153,3 @@ def test_tokens_are_read_as_they_were_written(
     corpus = corpus_of(folder / "c", "".join(" ".join(sentence) + "\n" for sentence in sentences))
     segment(corpus, folder / "out", AS_IT_STANDS)
     assert list(iter_sentences([folder / "out" / "train-00000.txt"])) == sentences
-
-
-def test_lines_end_at_line_feeds_and_tokens_at_spaces_only(tmp_path: Path) -> None:
-    path = tmp_path / "segmented.txt"
-    path.write_bytes("全\u3000角 行\u2028分\n\n <S>  <UNK> \n</S>\x85\ta".encode())
-    expected = [["全\u3000角", "行\u2028分"], [], ["<S>", "<UNK>"], ["</S>\x85\ta"]]
-    assert list(iter_sentences([path, path])) == expected * 2

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.choices import SEGMENTERS, UNICODE_FORMS
 from elmo_zh.config import TextConfig
-from elmo_zh.text.normalise import Edit, Normaliser, build_normaliser, follow_edits, identity_spans, iter_form_edits
+from elmo_zh.text.normalise import Edit, Normaliser, build_normaliser, follow_edits, identity_spans
 from elmo_zh.text.preparation import TextPreparation, find_tokens
 
 SWITCHES = ("fold_fullwidth", "remove_control", "collapse_whitespace")
@@ -82,23 +81,6 @@ def test_spans_of_edits() -> None:
     assert again.tolist() == [[1, 4], [3, 4], [3, 5], [5, 7]]
     assert again.dtype == np.int32
     assert follow_edits(identity_spans(2), []).tolist() == [[0, 1], [1, 2]]
-
-
-@pytest.mark.parametrize("form", [form for form in UNICODE_FORMS if form != "none"])
-@settings(deadline=None, max_examples=53)
-@given(text=TEXT)
-@example(text="\u1100\u1161\u11a8\u11a8\u1100\u1161")
-@example(text="\u0301\u0316a\u0316\u0301\u0345\u0338")
-@example(text="ﾞｶﾞﾊﾟ\u3099か\u3099")
-@example(text="\u0dd9\u0dcf\u0dca\u09c7\u09be\U00011099\U000110ba")
-def test_forms_of_clusters_make_the_form_of_the_whole(form: Any, text: str) -> None:
-    pieces, end = [], 0
-    for edit in iter_form_edits(form, text):
-        new = normalize(form, text[edit.start : edit.end])
-        assert len(new) == edit.length
-        pieces += [text[end : edit.start], new]
-        end = edit.end
-    assert "".join([*pieces, text[end:]]) == normalize(form, text)
 
 
 # Characters
@@ -234,6 +216,3 @@ def assert_tokens_come_from_their_places(prepared: TextPreparation, raw: str) ->
 @given(form=st.sampled_from(UNICODE_FORMS), is_plain=st.booleans(), raw=TEXT)
 def test_tokens_come_from_their_places(segmenter: str, form: str, is_plain: bool, raw: str) -> None:
     assert_tokens_come_from_their_places(preparation(segmenter, form, is_plain), raw)
-
-
-# Real text

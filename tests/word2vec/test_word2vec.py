@@ -1,8 +1,6 @@
 """Initial token embeddings: filled in by word, from the training text or from a file."""
 
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from messages import message_of
 from elmo_zh.config import VocabConfig, Word2vecConfig
 from elmo_zh.errors import RunError
 from elmo_zh.run.job import Work
-from elmo_zh.run.reporter import Progress, SilentReporter
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.selection import VocabularyCounts, count_words, select_vocabulary
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import choose_epochs, chosen_implementation, train_word2vec
@@ -105,28 +103,6 @@ def test_an_error_while_the_text_is_read_is_raised(tmp_path: Path, implementatio
         train_word2vec([*files, tmp_path / "gone"], built.vocabulary, built.counts, 5, config, SilentReporter())
 
 
-@with_each_implementation
-@pytest.mark.parametrize(("epochs", "passes"), [(3, 3), (0, 15)])
-def test_the_text_is_read_once_an_epoch(tmp_path: Path, implementation: str, epochs: int, passes: int) -> None:
-    files, built = segmented(tmp_path)
-    amounts: list[int] = []
-    totals: list[int | None] = []
-
-    class Counting(SilentReporter):
-        @contextmanager
-        def progress(self, *_: object, total: int | None = None, **__: object) -> Iterator[Progress]:
-            totals.append(total)
-            yield self
-
-        def update(self, amount: int, **_: float) -> None:
-            amounts.append(amount)
-
-    config = Word2vecConfig(epochs=epochs, implementation=implementation)
-    train_word2vec(files, built.vocabulary, built.counts, 5, config, Counting())
-    assert totals == [passes * sum(len(line.split(" ")) for line in TEXT)]
-    assert sum(amounts) == totals[0]
-
-
 @pytest.mark.usefixtures("threads_as_before")
 @pytest.mark.parametrize("algorithm", ["cbow", "skipgram"])
 def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, algorithm: str) -> None:
@@ -136,15 +112,6 @@ def test_torch_gives_the_same_whatever_the_number_of_threads(tmp_path: Path, alg
         found.append(train(tmp_path, implementation="torch", algorithm=algorithm)[1].vectors)
         assert torch.get_num_threads() == num_threads
     np.testing.assert_array_equal(*found)
-
-
-@with_each_implementation
-def test_words_that_the_text_lacks_get_no_vector(tmp_path: Path, implementation: str) -> None:
-    files, built = segmented(tmp_path)
-    vocabulary = Vocabulary((*built.vocabulary.tokens, "没有"))
-    config = Word2vecConfig(implementation=implementation, epochs=1)
-    found = train_word2vec(files, vocabulary, [*built.counts, 0], 5, config, SilentReporter())
-    assert found.rows.tolist() == list(range(3, len(built.vocabulary)))
 
 
 def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
