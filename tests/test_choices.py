@@ -86,7 +86,7 @@ PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 
 
 def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path: Path) -> None:
-    """Its segmenter, corpus format and setting, with the code as it stands there, in a copy of the package."""
+    """Its segmenter, formats and setting, with the code as it stands there, in a copy of the package."""
     shutil.copytree(ROOT / "elmo_zh", tmp_path / "elmo_zh", ignore=shutil.ignore_patterns("__pycache__"))
     for name, code in re.findall(r"```python\n# (elmo_zh/\S+)\n(.*?)```", PAGE, re.DOTALL):
         path = tmp_path / name
@@ -97,7 +97,7 @@ def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path
         path.write_text(code, encoding="utf-8")
     choices = tmp_path / "elmo_zh" / "choices.py"
     text = choices.read_text(encoding="utf-8")
-    registries = {"text": "SEGMENTERS", "corpus": "CORPUS_FORMATS"}
+    registries = {"text": "SEGMENTERS", "corpus": "CORPUS_FORMATS", "embed": "OUTPUT_FORMATS"}
     for line, package in re.findall(r'`("\w+": "elmo_zh\.(\w+)\.[^`]+)`', PAGE):
         start = re.search(rf"{registries[package]} = Registry\(.*?\{{\n", text, re.DOTALL)
         assert start
@@ -118,8 +118,8 @@ def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path
     assert run("segment", "a", "--run", "other", *pairs[:-1], f"{pairs[-1]}=0").startswith(
         "Error: --set: text.pair_size = 0; expected a whole number, at least 1."
     )
-    written = run("embed", "a.poems", "--model", str(model), "--json")
-    assert json.loads(written.splitlines()[0])["tokens"] == 11
+    run("embed", "a.poems", "--model", str(model), "--format", "counts", "--layers", "2,1")
+    assert (tmp_path / "a.poems.counts").read_text() == "0 6 (2, 6, 10)\n1 5 (2, 5, 10)\n"
     schema = json.loads(run("--print-schema"))["$defs"]
     assert schema["text"]["properties"]["pair_size"]["minimum"] == 1
     assert {"pairs"} < set(schema["text"]["properties"]["segmenter"]["enum"])
