@@ -307,9 +307,13 @@ class LineCleaner:
         text = line
         if _SUSPECT.search(line):
             if looks_garbled(line):
-                text = self._repaired(line, counts)
+                text = self.repair(line) if self.repair else line
+                _count_change("repair_mojibake", line, text, counts)
+                if looks_garbled(text):
+                    counts.notice(GARBLED)
             if self.removes_markup:
-                text = _without_markup(text, counts)
+                repaired, text = text, without_markup(text)
+                _count_change("remove_markup", repaired, text, counts)
             if line.strip() and not text.strip():
                 counts.drop(ONLY_MARKUP, line)
                 return None
@@ -319,20 +323,10 @@ class LineCleaner:
             return None
         return text
 
-    def _repaired(self, line: str, counts: LineCounts) -> str:
-        repaired = self.repair(line) if self.repair else line
-        if repaired != line:
-            counts.change("repair_mojibake", line, repaired)
-        if looks_garbled(repaired):
-            counts.notice(GARBLED)
-        return repaired
 
-
-def _without_markup(text: str, counts: LineCounts) -> str:
-    without = without_markup(text)
-    if without != text:
-        counts.change("remove_markup", text, without)
-    return without
+def _count_change(step: str, before: str, after: str, counts: LineCounts) -> None:
+    if after != before:
+        counts.change(step, before, after)
 
 
 def looks_garbled(line: str) -> bool:
@@ -371,12 +365,5 @@ def _from_latin(line: str) -> str:
         decoded = raw.decode("gb18030")
     except UnicodeError:
         return ""
-    return decoded if _CHINESE.fullmatch(decoded) and not _is_utf8(raw) else ""
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    is_utf8 = "\ufffd" not in raw.decode("utf-8", "replace")
+    return decoded if _CHINESE.fullmatch(decoded) and not is_utf8 else ""

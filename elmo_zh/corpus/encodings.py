@@ -42,7 +42,6 @@ _MOST_BAD_FRACTION = 0.3
 # The same for samples from the start of a file, which may be damaged there.
 _MOST_BAD_SAMPLED_FRACTION = 0.9
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
-_COMMON = re.compile("[\t\r\n -~\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _FROM_THREE_BYTES = re.compile("[\u0800-\ud7ff\ue000-\ufdcf\ufdf0-\U0010ffff]")
 
 
@@ -83,7 +82,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     for mark, name in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return Encoding(name, _num_bad(content, name))
-    if trusts_head and _starts_as_utf8(head):
+    if trusts_head and not head.isascii() and _is_utf8(head):
         return Encoding("utf-8", 1)
     with content.open() as stream:
         if bad_byte(stream, "utf-8") is None:
@@ -94,14 +93,6 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     if _is_utf8(b"".join(samples)):
         return Encoding("utf-8", _num_bad(content, "utf-8"))
     return _best(content, _candidates(content, samples))
-
-
-def _starts_as_utf8(head: bytes) -> bool:
-    try:
-        text = codecs.getincrementaldecoder("utf-8")("strict").decode(head)
-    except UnicodeDecodeError:
-        return False
-    return len(_FROM_THREE_BYTES.findall(text)) > _MANY
 
 
 def _wanted_encoding(content: Content, name: str) -> Encoding:

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, TypeVar
 
+import msgspec
+
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content, UnsuitableError, is_archive_name, suffix_of
 from elmo_zh.corpus.counts import PassedOver, Tally
@@ -197,8 +199,7 @@ class ByteRange:
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> "ByteRange":
         """Return the range whose attributes were written as JSON."""
-        lists = {"encoding": Encoding(**values["encoding"]), "other_fields": tuple(values["other_fields"])}
-        return cls(**{**values, **lists})
+        return msgspec.convert(values, cls)
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
@@ -210,7 +211,8 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
     if whole is None:
         return []
     with source.open_packed() as file:
-        cuts = list(_cuts(file, size, range_bytes, _boundary(file, whole.kind)))
+        of_dump = _STREAM if compression_of(file.read(6)) else _PAGE
+        cuts = list(_cuts(file, size, range_bytes, of_dump if whole.kind == "wikidump" else _LINE_END))
     if not cuts:
         return []
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
@@ -243,37 +245,24 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
     if encoding.name.startswith(("utf-16", "utf-32")):
         return None
     if kind == "jsonl":
-        return _with_fields(whole, text, config)
+        tally = Tally()
+        try:
+            next(read_documents("jsonl", text, config, tally, PassedOver()), None)
+        except CorpusError:
+            return None  # reading it raises the error
+        return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
     is_divisible = kind == "text" and config.document != "paragraph" and not config.join_lines
     return whole if is_divisible else None
-
-
-def _with_fields(whole: ByteRange, text: DecodedText, config: TextConfig) -> ByteRange | None:
-    tally = Tally()
-    try:
-        next(read_documents("jsonl", text, config, tally, PassedOver()), None)
-    except CorpusError:
-        return None  # reading it raises the error
-    return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
-
-
-def _boundary(file: BinaryIO, kind: str) -> re.Pattern[bytes]:
-    if kind != "wikidump":
-        return _LINE_END
-    file.seek(0)
-    return _STREAM if compression_of(file.read(6)) else _PAGE
 
 
 def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
     """Yield the start of each range except the first."""
     last = 0
     for wanted in range(range_bytes, size, range_bytes):
-        if wanted <= last:
-            continue
-        found = _find(file, wanted, boundary)
-        if found is not None and found < size:
-            yield found
-            last = found
+        place = _find(file, wanted, boundary) if wanted > last else None
+        if place is not None and place < size:
+            yield place
+            last = place
 
 
 def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None:

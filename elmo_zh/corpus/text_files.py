@@ -3,6 +3,7 @@
 import codecs
 import io
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -63,15 +64,15 @@ def joined_lines(lines: Iterable[str], width: int) -> Iterator[str]:
 
     A paragraph ends where a sentence ends with a line, after a short line, and before an empty or an indented one.
     """
-    held: list[str] = []
+    held, ends = list[str](), False
     for line in lines:
-        if held and (not line.strip() or _INDENTED.match(line) or sum(map(len, held)) > LONGEST_LINE):
+        is_blank = not line.strip()
+        starts = is_blank or _INDENTED.match(line) or sum(map(len, held)) > LONGEST_LINE
+        if held and (starts or ends):
             yield as_one_line("\n".join(held))
             held = []
         held.append(line)
-        if not line.strip() or _SENTENCE_END.search(line) or len(line.strip()) < 0.8 * width:
-            yield as_one_line("\n".join(held))
-            held = []
+        ends = is_blank or bool(_SENTENCE_END.search(line)) or len(line.strip()) < 0.8 * width
     if held:
         yield as_one_line("\n".join(held))
 
@@ -132,10 +133,8 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
 
 def _iter_raw_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        if path.suffix in COMPRESSED_SUFFIXES:
-            yield from unpacked(file, path.suffix, str(path), path.stat().st_size)
-        else:
-            yield from file
+        is_packed = path.suffix in COMPRESSED_SUFFIXES
+        yield from unpacked(file, path.suffix, str(path), path.stat().st_size) if is_packed else file
 
 
 # As Python strings, a block's words take about fifteen times its size. With blocks of 1 MiB and more, the memory of a
@@ -145,26 +144,15 @@ BLOCK_BYTES = 2**18
 
 def iter_blocks(path: Path) -> Iterator[str]:
     """Yield a segmented file in blocks of whole lines ending in LF, of about 256 KiB unless a line is longer."""
-    begun: list[bytes] = []
     with path.open("rb") as file:
-        while chunk := file.read(BLOCK_BYTES):
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                yield _decode(b"".join((*begun, chunk[:end])), path)
-                begun = []
-            begun.append(chunk[end:])
-    if last := b"".join(begun):
-        yield _decode(last + b"\n", path)
-
-
-def _decode(block: bytes, path: Path) -> str:
-    try:
-        return block.decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        # This is rare, so the file may be read again to find the position.
-        for _ in iter_lines(path, drop_mark=False):
-            pass
-        raise
+        while block := b"".join(file.readlines(BLOCK_BYTES)):
+            try:
+                text = block.decode("utf-8").replace("\r\n", "\n")
+            except UnicodeDecodeError:
+                # This is rare, so the file may be read again to find the position.
+                deque(iter_lines(path, drop_mark=False), maxlen=0)
+                raise
+            yield text if text.endswith("\n") else f"{text}\n"
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:

@@ -5,15 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.command_line import Answer, elmo_zh, record_of, settings, succeed
+from contract.command_line import record_of, succeed
 
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
-
-
-def segment(*arguments: str | Path, run: str = "run", stdin: bytes = b"") -> Mapping[str, Any]:
-    result = elmo_zh("segment", *arguments, "--run", run, *FAST, "--json", stdin=stdin).result()
-    assert isinstance(result, dict)
-    return result
 
 
 def record(run: str = "run") -> Mapping[str, Any]:
@@ -70,48 +64,3 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     for source in found["sources"].values():
         dropped = sum(entry["characters"] for entry in source["dropped"].values())
         assert source["characters"] == source["kept_characters"] + dropped
-
-
-# Dirty text
-
-
-GARBLED = "今天，天气好。".encode().decode("latin-1")
-DIRTY = ("<p>山<b>水</b>。&nbsp;</p>", "", "{{模板}}", "軟\u200b體　Ａ１。", GARBLED, "no Chinese at all", "长" * 53)
-
-
-def clean(*changes: str) -> Answer:
-    Path("a.txt").write_text("\n".join(DIRTY) + "\n", encoding="utf-8")
-    return succeed("segment", "a.txt", "--run", "run", *FAST, *settings(*(f"text.{change}" for change in changes)))
-
-
-def cleaned() -> list[str]:
-    return written().replace(" ", "").splitlines()
-
-
-def test_everything_switched_on_accounts_for_every_character() -> None:
-    changes = ("repair_mojibake=true", "min_han_share=0.3", "max_line_characters=50", "script=simplified")
-    clean(*changes)
-    assert cleaned() == ["山水。", "软体A1。", "今天，天气好。"]
-    found = record()
-    assert found["counts"]["characters"] == sum(map(len, DIRTY))
-    assert found["counts"]["dropped"] == {
-        "lines of markup only": 6,
-        "lines too long": 53,
-        "lines with too little Chinese": 17,
-    }
-    assert found["counts"]["kept_characters"] == sum(map(len, DIRTY)) - 76
-    characters = found["counts"]["kept_characters"]
-    for entry in found["changed"].values():
-        assert entry["characters_in"] == characters
-        characters = entry["characters_out"]
-    assert list(found["changed"]) == [
-        "repair_mojibake", "remove_markup", "fold_fullwidth", "remove_control", "script", "collapse_whitespace"
-    ]  # fmt: skip
-    assert characters == len("山水。软体 A1。今天，天气好。")
-    assert {name: found["settings"][name] for name in ("script", "min_han_share")} == {
-        "script": "simplified",
-        "min_han_share": 0.3,
-    }
-    # Typing it again does nothing, and another setting of cleaning is another corpus.
-    assert "nothing has changed, skipped" in clean(*changes).stderr
-    assert "segment runs again: text.min_han_share 0.3 -> 0.0." in clean(*changes, "min_han_share=0").stderr

@@ -1,14 +1,31 @@
-"""Each file's encoding, judged on all of its bytes."""
+"""Each file's encoding, judged on all of its bytes; bytes that do not decode; lines of any length."""
 
 import io
 import random
+import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from corpus.readers.reading import content_of
+from corpus.readers.reading import content_of, read, text_of
+from hypothesis import given
+from hypothesis import strategies as st
 from messages import message_of
 
-from elmo_zh.corpus.encodings import CHUNK_BYTES, Encoding, bad_byte, find_encoding
+from elmo_zh.corpus import text_files as module
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.encodings import (
+    CHUNK_BYTES,
+    UNDECODABLE,
+    DecodedText,
+    Encoding,
+    bad_byte,
+    find_encoding,
+    readable_lines,
+)
+from elmo_zh.corpus.text_files import lines_of, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
+from elmo_zh.text.sentences import split_sentences
 
 SIMPLIFIED = "今天早上下了一场大雨，路上的行人都打着伞。他说：“我们还是坐地铁去公司吧，别迟到了。”\n" * 7
 TRADITIONAL = "今天早上下了一場大雨，路上的行人都打著傘。他說：「我們還是坐捷運去公司吧，別遲到了。」\n" * 7
@@ -88,3 +105,70 @@ def test_other_encodings_are_named() -> None:
 )
 def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int, int] | None) -> None:
     assert bad_byte(io.BytesIO(data), encoding) == expected
+
+
+def test_a_lead_byte_does_not_swallow_the_line_end() -> None:
+    data = "好".encode("gb18030") + b"\xba\n" + "山".encode("gb18030")
+    text = DecodedText(content_of(data), Encoding("gb18030", 1))
+    assert list(readable_lines(text.lines(), text.encoding, "skip-line", Tally())) == ["山"]
+
+
+def test_halves_of_characters_that_json_can_spell() -> None:
+    lines = ["苹\ud800果", "好"]
+    sound = Encoding("utf-8", 0)
+    assert list(readable_lines(iter(lines), sound, "skip-line", Tally())) == ["好"]
+    assert list(readable_lines(iter(lines), sound, "replace", Tally())) == ["苹\ufffd果", "好"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gb18030"])
+def test_characters_over_the_edge_of_a_chunk(encoding: str) -> None:
+    text = "\ufeff" + "a" + "天𠀀" * (CHUNK_BYTES // 5)
+    decoded = DecodedText(content_of(text.encode(encoding)), Encoding(encoding, 0))
+    assert "".join(decoded.chunks()) == text[1:]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=31))
+def test_any_text_comes_back(text: str) -> None:
+    assert "".join(text_of(text).chunks()) == text.removeprefix("\ufeff")
+    assert text_of(text).head(7) == text.removeprefix("\ufeff")[:7]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
+    lines = "今天没有下雨。我们去公园。\n".encode(encoding) * 31
+    path = tmp_path / "a.txt"
+    path.write_bytes(lines + "苹果山水".encode(encoding)[:-1])
+    tally = Tally()
+    assert read(path, tally) == ["今天没有下雨。我们去公园。"] * 31
+    assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
+    assert read(path, bad_bytes="replace")[-1] == "苹果山\ufffd"
+    told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
+    assert told.startswith(f"{path}: line 32 is not valid {encoding.upper()}: byte 0x")
+    assert f" at offset {len(lines) + len('苹果山'.encode(encoding))} of the file. " in told
+
+
+# Lines of any length in bounded pieces
+
+
+TEXTS = st.text(st.sampled_from('天。！”"!a\r\n\u2028 \x85'), max_size=60)
+
+
+@given(TEXTS, st.lists(st.integers(0, 60), max_size=5))
+def test_lines_end_at_line_feeds_and_carriage_returns_wherever_the_chunks_end(text: str, cuts: list[int]) -> None:
+    places = [0, *sorted(cuts), len(text)]
+    chunks = [text[start:end] for start, end in pairwise(places)]
+    expected = re.split("\r\n|\r|\n", text)
+    if not expected[-1]:
+        del expected[-1]
+    assert list(lines_of_chunks(chunks)) == expected
+    assert list(whole_lines(with_line_feeds(chunks), 100)) == expected
+    assert list(lines_of(text)) == expected
+
+
+def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "今天下雨。“明天呢？”他问。" * 5 + "这一句没有完"
+    monkeypatch.setattr(module, "LONGEST_LINE", 17)
+    pieces = list(lines_of_chunks([line[:30], line[30:]]))
+    assert "".join(pieces) == line
+    assert max(map(len, pieces)) <= 17
+    assert [s for piece in pieces for s in split_sentences(piece)] == list(split_sentences(line))

@@ -1,18 +1,31 @@
-"""Compressed files are told by their first bytes."""
+"""Compressed files, archives, sheets and Parquet, sound and hostile; files that are no text."""
 
 import bz2
 import gzip
+import importlib
 import io
 import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
 
 import pytest
-from corpus.readers.reading import PACKERS
+from corpus.readers.reading import PACKERS, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import message_of
+from packed import tar_of, zip_of
 
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus import packing
 from elmo_zh.corpus import packing as module
+from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.packing import compression_of, unpacked
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 
 # 4 bytes that the decompressor is to skip, as pzstd writes before each frame.
@@ -65,3 +78,168 @@ def test_a_second_stream_that_is_damaged_is_not_taken_for_the_end(suffix: str) -
 def test_an_xz_file_that_asks_for_much_memory() -> None:
     data = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**30}])
     assert "Memory usage limit exceeded" in message_of(CorpusError, lambda: unpack(data, ".xz"))
+
+
+MEMBERS = {
+    "b/二.txt": "二。\n".encode(),
+    "a.csv": "id,text\n1,一。\n".encode(),
+    "c/d.txt": "三。\n".encode(),
+    "e.human": "四。\n".encode("gb18030") * 50,
+    "cat.png": b"\x89PNG",
+    ".hidden/x.txt": "藏".encode(),
+    "__MACOSX/x.txt": b"\0",
+    "noise": bytes(range(256)),
+    "../../../escape.txt": "五。\n".encode(),
+}
+EXPECTED = ["二。", "一。", "三。", *["四。"] * 50, "五。"]
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2", "named-otherwise.txt"])
+def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "a.zip":
+        zip_of(path, MEMBERS)
+    else:
+        tar_of(path, MEMBERS, "w:" + (name.split(".")[-1] if name.count(".") == 2 else ""))
+    before = sorted(tmp_path.rglob("*"))
+    tally, passed_over = Tally(), PassedOver()
+    assert read(path, tally, passed_over) == EXPECTED
+    assert sum(tally.forms.values()) == 5
+    assert passed_over.described() == {
+        "files whose names do not suggest text": {"count": 1, "names": [f"{path}: cat.png"]},
+        "hidden files in archives": {"count": 2, "names": [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]},
+        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found": {
+            "count": 1,
+            "names": [f"{path}: noise"],
+        },
+    }
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_names_of_chinese_windows(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"abcd.png": b""})
+    path.write_bytes(path.read_bytes().replace(b"abcd.png", "新闻".encode("gbk") + b".png"))
+    passed_over = PassedOver()
+    read(path, passed_over=passed_over)
+    assert passed_over.names["files whose names do not suggest text"] == [f"{path}: 新闻.png"]
+
+
+def test_damaged_zip_archives(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"a.txt": "今天下雨。\n".encode() * 301}, zipfile.ZIP_STORED)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is damaged or truncated (")
+    sheets = path.rename(tmp_path / "a.xlsx")
+    assert message_of(CorpusError, lambda: read(sheets)).startswith(f"{sheets} is damaged or truncated (")
+    path.write_bytes(whole[:500] + b"xxx" + whole[503:])
+    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged or truncated (")
+
+
+def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
+    others = [tarfile.TarInfo(f"{number}.txt") for number in range(4)]
+    for info, kind in zip(others, (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE), strict=True):
+        info.type, info.linkname = kind, "/etc/passwd"
+    passed_over = PassedOver()
+    assert read(tar_of(tmp_path / "a.tar", {}, "w", *others), passed_over=passed_over) == []
+    assert passed_over.counts == {"links and other special members of archives": 4}
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.txt.gz", "a.txt.bz2", "a.tar.gz"])
+def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(packing, "ALWAYS_ALLOWED_BYTES", 2**20)
+    data = bytes(2**23)
+    path = tmp_path / name
+    if name == "a.zip":
+        zip_of(path, {"a.txt": data})
+    elif name == "a.tar.gz":
+        tar_of(path, {"a.txt": data}, "w:gz")
+    else:
+        path.write_bytes(gzip.compress(data) if name.endswith("gz") else bz2.compress(data))
+    assert f"{path} unpacks to more than 250 times its size" in message_of(CorpusError, lambda: read(path))
+
+
+@pytest.mark.parametrize("pack", [zip_of, tar_of])
+@pytest.mark.parametrize("member", ["b/inner.tar.gz", "c.txt"])
+def test_what_is_packed_twice_is_refused(tmp_path: Path, pack: Callable[..., Path], member: str) -> None:
+    """Whether the name says so or the first bytes."""
+    path = pack(tmp_path / "a", {"a.txt": b"x", member: gzip.compress(b"y")})
+    told = message_of(CorpusError, lambda: read(path))
+    assert told.startswith(f"{path}: {member} is packed again inside an archive. Unpack the archive")
+
+
+def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    real = tarfile.TarFile.next
+
+    def counted(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        kept.append(len(archive.members))  # type: ignore[attr-defined]
+        return real(archive)
+
+    path = tar_of(tmp_path / "a.tar", {f"{number}.txt": b"x\n" for number in range(31)})
+    monkeypatch.setattr(tarfile.TarFile, "next", counted)
+    assert len(read(path)) == 31
+    assert len(kept) > 31
+    assert max(kept) <= 1
+
+
+HEADS = {
+    b"%PDF-1.7\n%\xe2\xe3": "a PDF file. ",
+    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. ",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document. ",
+    b"\x7fELF\2\1\1": "a compiled program. ",
+    b"SQLite format 3\0": "an SQLite database. ",
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a"])
+@pytest.mark.parametrize("encoding", ["auto", "gb18030"])
+def test_what_is_no_text_is_refused_whatever_its_name(tmp_path: Path, name: str, encoding: str) -> None:
+    for head, told in HEADS.items():
+        path = tmp_path / name
+        path.write_bytes(head + "正文。".encode() * 9)
+
+        assert message_of(UnsuitableError, lambda: read(path, encoding=encoding)).startswith(f"{path}: {told}")  # noqa: B023
+
+
+def excel_file(path: Path, **sheets: list[list[object]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_sheet_is_a_table(tmp_path: Path) -> None:
+    """Commas, quotes, line ends and blank rows in it do no harm, nor do semicolons in the header."""
+    rows = [["号", "病历;主诉;现病史"], [1, '患者"胸闷",3天;\n复查。'], [], [2.5, "发热。"], [None, None]]
+    path = excel_file(tmp_path / "a.xlsx", 门诊=rows, 空=[])
+    assert read(path, field="病历;主诉;现病史") == ['患者"胸闷",3天;', "复查。", "发热。"]
+    assert read(path, field="号") == ["1", "2.5"]
+
+
+def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
+    damaged = zip_of(tmp_path / "b.xlsx", members)
+    assert "b.xlsx is damaged or truncated" in message_of(CorpusError, lambda: read(damaged))
+    monkeypatch.setattr("elmo_zh.corpus.packing._MOST_EXCEL_BYTES", 2**10)
+    assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(path))
+
+
+def test_a_parquet_file_is_a_table(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    rows = {"text": ["今天。\n好", None], "day": [date(2020, 3, 7), None], "n": [{"a": 1}, None]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == ["今天。", "好"]
+    [source] = find_sources([str(tmp_path)]).sources
+    records = [(record.line, dict(record.columns)) for record in input_text(source, TextConfig()).records()]
+    assert records == [("今天。 好", {"day": "2020-03-07", "n.a": "1"}), ("", {})]
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
+    assert "b.parquet is damaged" in message_of(CorpusError, lambda: read(tmp_path / "b.parquet"))

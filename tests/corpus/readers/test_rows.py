@@ -1,0 +1,345 @@
+"""The rows of tables and the records of JSON: their texts, other columns and places."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus.readers.reading import documents_of, read, text_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from messages import message_of
+
+from elmo_zh.config import TextConfig
+from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.input_texts import input_text
+from elmo_zh.corpus.readers import rows as module
+from elmo_zh.corpus.readers.row_texts import CSV, JSON, JSON_LINES, TSV, WITHOUT_FIELD
+from elmo_zh.corpus.readers.rows import NOT_JSON, mark_surrogates, restore_surrogates
+from elmo_zh.corpus.sources import find_sources
+from elmo_zh.errors import CorpusError
+from elmo_zh.text.preparation import TextPreparation
+
+
+def test_quotes_line_ends_and_delimiters_in_cells() -> None:
+    text = 'label,review\n1,"他说：""好,真好。""\n第二行"\n0,一般\n'
+    tally = Tally()
+    assert documents_of(CSV.read, text, tally) == [['他说："好,真好。"', "第二行"], ["一般"]]
+    assert tally.read_field == "column 2 (review)"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "expected"),
+    [
+        *((CSV.read, f"id{sign}text\n1{sign}苹果\n", [["苹果"]]) for sign in ",\t;|"),
+        (TSV.read, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n", [["苹果"], ["香蕉"]]),  # a header in English is no text
+        (TSV.read, '"苹果\t1\n香"蕉"\t2\n', [['"苹果'], ['香"蕉"']]),
+        (CSV.read, 'id,text\n1,"苹果\n香蕉"', [["苹果", "香蕉"]]),
+        (CSV.read, "id,text\r1,苹果\r2,香蕉\r", [["苹果"], ["香蕉"]]),
+        (TSV.read, "id\ttext\r1\t苹果\r2\t香蕉\r", [["苹果"], ["香蕉"]]),
+        (CSV.read, "id,text\n1,苹\0果\n", [["苹\0果"]]),
+        (CSV.read, "", []),
+    ],
+)
+def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, expected: list[list[str]]) -> None:
+    assert documents_of(read, text) == expected
+
+
+@pytest.mark.parametrize(("name", "rate"), [("评论内容", "5"), ("说的话", "4.5")])
+def test_a_header_in_chinese_is_no_text(name: str, rate: str) -> None:
+    """It is known by its name, or by numbers below another name."""
+    tally = Tally()
+    text = f"编号,评分,{name}\n1,{rate},房间很干净，下次还会来。\n2,3,一般，早饭不错。\n"
+    assert documents_of(CSV.read, text, tally) == [["房间很干净，下次还会来。"], ["一般，早饭不错。"]]
+    assert tally.read_field == f"column 3 ({name})"
+
+
+@pytest.mark.parametrize("text", ["\n\n", "\r\r", "\r\n\r\n\r\n"])
+@pytest.mark.parametrize("read", [CSV.read, TSV.read, CSV.read_records, TSV.read_records])
+def test_blank_lines_alone_hold_no_text(read: Callable[..., Iterator[Any]], text: str) -> None:
+    assert list(read(text_of(text), TextConfig(), Tally(), PassedOver())) == []
+
+
+def test_columns_that_cannot_be_told_apart() -> None:
+    told = message_of(CorpusError, lambda: documents_of(CSV.read, "sentence1,sentence2\n今天下雨,明天刮风\n"))
+    assert "sentence1, sentence2" in told
+    assert "--field NAME" in told
+
+
+@pytest.mark.parametrize("field", ["body", "3", "0"])
+def test_a_column_that_is_not_there(field: str) -> None:
+    told = message_of(CorpusError, lambda: documents_of(CSV.read, "id,text\n1,苹果\n", field=field))
+    assert told.startswith(f"a.txt has no column {field!r}. Its first row is: id, text. ")
+
+
+def test_quotes_that_never_close_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_CELL", 101)
+    for text in ("id,text\n1,苹果\n" + '2,"' + "香蕉\n" * 61, "id,text\n1,苹果\n" + '2,"' + '香","\n' * 61):
+        told = message_of(CorpusError, lambda text=text: documents_of(CSV.read, text))
+        assert told.startswith("a.txt is not CSV (")
+        assert "perhaps a quote is not closed" in told
+
+
+LONG = "今天天气很好，我们去公园散步，然后回家吃饭。"
+
+
+def json_lines(*records: Any) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+PARTLY = [{"text": LONG}, {"note": "甲乙", "tags": ["丙", "丁戊"]}, {"text": LONG}]
+SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？", "answers": [{"text": "公园"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("records", "field", "others"),
+    [
+        ([{"text": LONG}] * 7 + [{"TEXT": "短的。"}], "text", {"TEXT"}),
+        ([{"TEXT": LONG}] * 7 + [{"text": "短"}], "TEXT", {"text"}),
+        ([{"TEXT": LONG, "text": LONG}], "text", {"TEXT"}),
+        ([{"body": LONG, "picture": {"text": "公园"}}], "body", {"picture.text"}),
+        ([{"text": "id-17", "content": LONG}], "content", set()),
+        ([{"text": LONG, "content": LONG}], "text", {"content"}),
+        ([SQUAD], "context", {"title", "qas.question", "qas.answers.text"}),
+        ([{"text": LONG, "html": LONG * 3}], "text", {"html"}),
+    ],
+)
+def test_the_field_with_the_text(records: list[Any], field: str, others: set[str]) -> None:
+    for reader, text in ((JSON_LINES.read, json_lines(*records)), (JSON.read, json.dumps(records))):
+        tally = Tally()
+        documents = documents_of(reader, text, tally)
+        assert (tally.read_field, set(tally.other_fields)) == (field, others)
+        assert LONG in documents[0]
+
+
+@pytest.mark.parametrize("read", [JSON_LINES.read, JSON.read])
+def test_a_known_name_beside_far_more_text_is_not_certain(read: Callable[..., Any]) -> None:
+    record = {"text": "公园", "story": LONG}
+    text = json_lines(record) if read is JSON_LINES.read else json.dumps([record])
+    told = message_of(CorpusError, lambda: documents_of(read, text))
+    assert told == "a.txt: cannot tell which column holds the text (story, text). Choose one or more: --field NAME"
+
+
+def test_a_key_that_stands_twice_loses_nothing() -> None:
+    text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}'
+    for reader, content in ((JSON_LINES.read, f"{text}\n"), (JSON.read, f"[{text}]")):
+        assert documents_of(reader, content) == [["一", "二", "三", "四"]]
+
+
+def test_columns_are_weighed_too() -> None:
+    tally = Tally()
+    text = f"text,content,title\nid-17,{LONG},公园\n"
+    assert documents_of(CSV.read, text, tally) == [[LONG]]
+    assert (tally.read_field, set(tally.other_fields)) == ("column 2 (content)", {"column 3 (title)"})
+    assert documents_of(CSV.read, f"text,story\n公园,{LONG}\n") == [[LONG]]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (JSON_LINES.read, json_lines(*PARTLY)),
+        (JSON.read, json.dumps(PARTLY)),
+        (CSV.read, f"id,text\n1,{LONG}\n甲乙丙丁戊\n2,{LONG}\n"),
+    ],
+)
+def test_records_that_were_not_read_are_counted_with_their_characters(read: Callable[..., Any], text: str) -> None:
+    tally = Tally()
+    assert documents_of(read, text, tally) == [[LONG], [LONG]]
+    assert [(tally.dropped[reason], items) for reason, items in tally.dropped_items.items()] == [(5, 1)]
+    assert tally.characters == 5
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("data.parts.body", [["一", "二"], ["三"]]),
+        ("title, data.parts.body", [["题", "一", "二"], ["三"]]),
+        ("data.tags", [["甲", "乙", "丙"]]),
+        ("a.b", [["点"]]),
+    ],
+)
+def test_paths_and_lists(field: str, expected: list[list[str]]) -> None:
+    text = json_lines(
+        {"data": {"parts": [{"body": "一"}, {"body": "二"}], "tags": ["甲", ["乙", "丙"]]}, "title": "题", "a.b": "点"},
+        {"data": {"parts": {"body": "三"}}},
+    )
+    assert documents_of(JSON_LINES.read, text, field=field) == expected
+
+
+def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
+    tally = Tally()
+    text = json_lines(
+        "裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]}
+    )
+    assert documents_of(JSON_LINES.read, text, tally) == [["一"], ["二", "三"]]
+    assert tally.dropped_items == {WITHOUT_FIELD: 6}
+
+
+def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> None:
+    tally = Tally()
+    text = json_lines({"text": "一"}) + "{坏的\n" + "[" * 100_000 + "\n" + json_lines({"other": "x"})
+    assert documents_of(JSON_LINES.read, text, tally) == [["一"]]
+    assert tally.dropped_items == {NOT_JSON: 2, WITHOUT_FIELD: 1}
+    assert tally.dropped[NOT_JSON] == 3 + 100_000
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "expected"),
+    [
+        ([{"title": "雎", "content": ["关关", "在河"]}, {"content": "a\nb"}], "", [["关关", "在河"], ["a", "b"]]),
+        (["一", "二"], "", [["一"], ["二"]]),
+        ({"data": [{"paragraphs": [{"context": "甲"}, {"context": "乙"}]}]}, "data.paragraphs.context", [["甲", "乙"]]),
+        ([{"a": "一", "b": "二"}, {"b": "三"}], "a,b", [["一", "二"], ["三"]]),
+        ([[["一"], "二"], ["三"]], "", [["一", "二"], ["三"]]),
+        ("一", "", [["一"]]),
+    ],
+)  # fmt: skip
+def test_shapes(value: object, field: str, expected: list[list[str]]) -> None:
+    for indent in (None, 2):
+        assert documents_of(JSON.read, json.dumps(value, indent=indent), field=field) == expected
+
+
+@pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
+def test_files_that_are_no_json_or_cut_off(text: str) -> None:
+    assert message_of(CorpusError, lambda: documents_of(JSON.read, text)).startswith("a.txt: ")
+
+
+def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = message_of(CorpusError, lambda: documents_of(JSON.read, "[" * 100_000))
+    assert told.startswith("a.txt contains JSON nested more than 1000 levels deep")
+    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
+    text = f'["{"天" * 2**18}"]'
+    assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
+
+
+def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far more bytes than one value may have pass through when no single value has so many."""
+    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
+    count = 2**17
+    assert sum(1 for _ in documents_of(JSON.read, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+
+
+def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    texts = (r"苹\ud800果\n好", r"\ud83d\ude00", r"a\\ud800", r"\udc00")
+    path.write_text("[" + ",".join(f'{{"text": "{text}"}}' for text in texts) + "]", encoding="utf-8")
+    tally = Tally()
+    assert read(path, tally) == ["好", "😀", r"a\ud800"]
+    assert tally.dropped == {"lines with undecodable bytes": 4}
+
+
+TEXTS = st.text(
+    st.sampled_from(["a", "天", "\\", '"', "\n", "😀", "\ud83d", "\ude00", "u", "d", "8", "0"]), max_size=30
+)
+
+
+@given(TEXTS, st.lists(st.integers(0, 200), max_size=5))
+def test_every_half_is_marked_and_nothing_else_is(text: str, cuts: list[int]) -> None:
+    # A half that stands before the other one is no half, however it was meant.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    spelt = json.dumps(text)
+    places = [0, *sorted(cuts), len(spelt)]
+    marked = "".join(mark_surrogates(spelt[start:end] for start, end in pairwise(places)))
+    assert not any("\ud800" <= sign <= "\udfff" for sign in json.loads(marked))
+    found = restore_surrogates(json.loads(marked))
+    assert found == "".join("\ud800" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
+
+
+TEXT = "今天天气很好，\n我们去公园散步。"
+LINE = TEXT.replace("\n", " ")
+NEWS = {
+    "text": TEXT,
+    "year": 2020,
+    "by": {"name": "鲁迅\ud800", "age": 2.5},
+    "tags": ["风", "雨"],
+    "draft": True,
+    "x": None,
+}
+NEWS_COLUMNS = {"year": "2020", "by.name": "鲁迅\ufffd", "by.age": "2.5", "tags": "风 雨"}
+
+
+def records_of(path: Path, content: str, **settings: str) -> list[tuple[str, dict[str, str]]]:
+    path.write_text(content)
+    [source] = find_sources([str(path)]).sources
+    return [(record.line, dict(record.columns)) for record in input_text(source, TextConfig(**settings)).records()]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.csv", f'id,text,year\n7,"{TEXT}",2020\n8\n', [{"id": "7", "year": "2020"}, {"id": "8"}]),
+        ("a.tsv", f"2020\t{LINE}\n2021\t{LINE}\t多\n", [{"column 1": "2020"}, {"column 1": "2021", "column 3": "多"}]),
+        ("a.jsonl", f'{json.dumps(NEWS)}\n{{"text": "好", "year": "?"}}\n', [NEWS_COLUMNS, {"year": "?"}]),
+        ("a.txt", f"{LINE}\n\n", [{}, {}]),
+    ],
+)
+def test_columns_of_numbered_lines(tmp_path: Path, name: str, content: str, columns: list[dict[str, str]]) -> None:
+    records = records_of(tmp_path / name, content)
+    assert [found for _, found in records] == columns
+    assert records[0][0] == LINE
+
+
+def test_columns_of_json_are_those_of_the_item(tmp_path: Path) -> None:
+    """What stands before or after the array of records belongs to none of them."""
+    content = json.dumps({"source": "报", "news": [NEWS, {"year": 1999}, NEWS], "count": 3, "about": "新闻"})
+    records = records_of(tmp_path / "a.json", content, field="news.text")
+    columns = {f"news.{path}": value for path, value in NEWS_COLUMNS.items()}
+    assert records == [(LINE, columns), ("", {"news.year": "1999"}), (LINE, columns)]
+
+
+# Line ends, full and half width, a combining mark, a variant's mark, characters that are surrogate pairs in JSON.
+PIECES = (
+    "\r\n",
+    "\n",
+    "\r",
+    "\u2028",
+    "\x85",
+    "。",
+    "阿司匹林",
+    "ＡＢＣ１",
+    "abc 1",
+    "ｶﾞ",
+    "e\u0301",
+    "葛\U000e0100",
+    "\U00020000",
+    "😀",
+)
+CELLS = st.lists(st.lists(st.sampled_from(PIECES), min_size=1).map("".join), min_size=1, max_size=5)
+
+PREPARATION = TextPreparation.build(TextConfig())
+
+
+def table(cells: list[str], line_end: str) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator=line_end, quoting=csv.QUOTE_ALL).writerows(
+        [("text", "n"), *((c, 7) for c in cells)]
+    )
+    return file.getvalue()
+
+
+FORMS = {
+    "a.csv": lambda cells: table(cells, "\r\n"),
+    "b.csv": lambda cells: table(cells, "\n"),
+    "c.csv": lambda cells: table(cells, "\r"),
+    "a.jsonl": lambda cells: "".join(json.dumps({"text": cell}) + "\r\n" for cell in cells),
+    "a.json": lambda cells: json.dumps([{"text": cell, "n": 7} for cell in cells], ensure_ascii=True, indent=1),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cells=CELLS)
+def test_a_line_has_the_places_of_its_cell(tmp_path: Path, name: str, cells: list[str]) -> None:
+    path = tmp_path / name
+    path.write_bytes(FORMS[name](cells).encode())
+    [source] = find_sources([str(path)]).sources
+    lines = list(input_text(source, TextConfig(field="text")).lines())
+    assert lines == [cell.replace("\r", " ").replace("\n", " ") for cell in cells]
+    for cell, line in zip(cells, lines, strict=True):
+        found = PREPARATION.prepare(line)
+        for token, (start, end) in zip(found.tokens, found.offsets.tolist(), strict=True):
+            assert PREPARATION.normalise(cell[start:end]).strip(" ") == token
