@@ -109,15 +109,10 @@ def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
         raise OutputError(message.format(path=file, error=f"{error!r:.80}")) from None
     date = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     values = {"kind": kind, "path": str(path), "bytes": folder_bytes(path), "date": date, "texts": texts, **figures}
-    report = path / f"{kind}.md"
+    reader, report = KINDS[kind].reader, path / f"{kind}.md"
+    lines = _lines(values, *((*reader, path) if reader else ()))
     if report.is_file():
         lines = report.read_text(encoding="utf-8").rstrip().split("\n")
-    else:
-        about = (_(KINDS[kind].what), format_bytes(values["bytes"]), format_date(date), texts)
-        lines = [str(path), *rows({**dict(zip(("kind", "size", "date", "texts"), about, strict=True)), **figures})]
-    if reader := KINDS[kind].reader:
-        values["next"] = command(*reader, path)
-        lines.append(_("Next: {command}").format(command=values["next"]))
     return _checked(path, values, lines, digests if check else {})
 
 
@@ -135,11 +130,22 @@ def _describe_foreign(path: Path) -> Description:
     """Describe a model of another program by its options; `convert` checks that its files fit together."""
     options = path / "options.json"
     content = load_options(options) if options.is_file() else {}
-    figures: dict[str, Any] = {"files": sorted(file.name for file in path.iterdir()), "options": content}
-    following = command("convert", path, "--output", "DIR")
-    lines = [str(path), *rows({"kind": _(KINDS["model"].what), **figures})]
-    lines.append(_("Next: {command}").format(command=following))
-    return Description({"kind": "model", "path": str(path), **figures, "next": following}, lines)
+    values = {
+        "kind": "model",
+        "path": str(path),
+        "files": sorted(file.name for file in path.iterdir()),
+        "options": content,
+    }
+    return Description(values, _lines(values, "convert", path, "--output", "DIR"))
+
+
+def _lines(values: dict[str, Any], *words: str | Path) -> list[str]:
+    """Return values as lines, and add to both the command to type next."""
+    lines = [values["path"], *rows({name: value for name, value in values.items() if name != "path"})]
+    if words:
+        values["next"] = command(*words)
+        lines.append(_("Next: {command}").format(command=values["next"]))
+    return lines
 
 
 # Bundles
@@ -152,7 +158,7 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
 
     bundle = load_bundle(path)
     values = _values_of(bundle)
-    lines = [str(path), *rows(_for_people(values, bundle))]
+    *lines, following = _lines(values, "embed", "file.txt", "--model", path, *(() if bundle.text else ("--segmented",)))
     problems: list[str] = []
     if check:
         checks = run_selftest(bundle, device)
@@ -161,10 +167,7 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
         lines += [f"{_(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
     if bundle.needs_warm_state():
         lines.append(_(POOR_FROM_ZERO))
-    segmented = () if bundle.text else ("--segmented",)
-    values["next"] = command("embed", "file.txt", "--model", path, *segmented)
-    lines.append(_("Next: {command}").format(command=values["next"]))
-    return Description(values, lines, problems)
+    return Description(values, [*lines, following], problems)
 
 
 def _values_of(bundle: "Bundle") -> dict[str, Any]:
@@ -196,33 +199,16 @@ def _values_of(bundle: "Bundle") -> dict[str, Any]:
     }
 
 
-def _for_people(values: Mapping[str, Any], bundle: "Bundle") -> dict[str, Any]:
-    """Return the values to show to people, each once."""
-    from elmo_zh.bundle.read import describe_model
-
-    about = describe_model(bundle)
-    shown: dict[str, Any] = {"made_by": about["made_by"], "corpus": about["corpus"]}
-    shown |= {"date": format_date(about["trained_at"])} if about["trained_at"] else {}
-    names = ("mode", "sizes", "characters", "parameters", "softmax", "tied_softmax", "vocabulary", "segmenter")
-    shown |= {name: values[name] for name in (*names, "carry_state", "warm_state", "training")}
-    split = (values["text"] or {}).get("split_unknown")
-    shown |= {"split_unknown": split} if split is not None else {}
-    shown |= {name: value for name, value in values["origin"].items() if name != "program"}
-    return {**shown, **values["digests"]}
-
-
 # Runs
 
 
 def _describe_run(path: Path, *, check: bool) -> Description:
     values = describe_run(path)
-    shown = {"corpus": values["corpus"], "size": format_bytes(values["bytes"])}
-    shown |= {name[:-3]: format_date(values[name]) for name in ("started_at", "finished_at") if values[name]}
-    if values["checkpoint_step"] is not None:
-        shown["checkpoint_step"] = values["checkpoint_step"]
+    names = ("corpus", "bytes", "started_at", "finished_at", "checkpoint_step")
+    shown = rows({name: values[name] for name in names if values[name] is not None})
     records = load_records(RunDir(path), damaged_is_none=True).values() if check else ()
     digests = {name: entry["digest"] for record in records for name, entry in record.get("outputs", {}).items()}
-    return _checked(path, values, [str(path), *rows(shown), *_run_lines(values), values["next"]], digests)
+    return _checked(path, values, [str(path), *shown, *_run_lines(values), values["next"]], digests)
 
 
 def describe_run(path: Path) -> dict[str, Any]:
