@@ -33,7 +33,6 @@ damaged parts are computed again. Workers write a part's files, perhaps several 
 only the process that runs the job writes records.
 """
 
-import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,7 +51,9 @@ from elmo_zh.run.files import (
     full_disk_named,
     make_folder,
     read_json,
+    read_sealed,
     remove,
+    sealed,
     write_json,
     written_once,
 )
@@ -223,28 +224,21 @@ class FinishedPart:
         return not check_digest or file_digest(path) == written.digest
 
     def write(self, value: Json, files: Files) -> None:
-        """Write the record: its own digest in the first line, the value and the files in the second."""
-        text = json.dumps({"value": value, "files": files.written})
+        """Write the record: the value and the files, with a digest of the record itself."""
+        record = sealed({"value": value, "files": files.written})
         with written_once(self.record) as unfinished:
-            unfinished.write_text(f"{_digest(text)}\n{text}\n", encoding="utf-8")
+            unfinished.write_text(json.dumps(record), encoding="utf-8")
 
     def _read(self) -> tuple[Json, dict[str, _Written]] | None:
         try:
-            digest, text, _ = self.record.read_text(encoding="utf-8").split("\n")
-            if digest != _digest(text):
-                return None
+            record = read_sealed(self.record)
         except (FileNotFoundError, ValueError):
             return None
-        record = json.loads(text)
         return record["value"], {name: _Written(*written) for name, written in record["files"].items()}
 
 
 def _has_parts(folder: Path) -> bool:
     return any(folder.rglob("part-*.json"))
-
-
-def _digest(text: str) -> str:
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 class Work:
@@ -290,10 +284,9 @@ class Work:
                 ).format(path=self.path)
             )
         try:
-            known = read_json(manifest)
+            return dict(read_json(manifest, dict[str, Any]))
         except (FileNotFoundError, ValueError):
             return {}
-        return known if isinstance(known, dict) else {}
 
     def remove(self) -> None:
         """Delete the folder."""
