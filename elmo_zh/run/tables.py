@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import StringIO
 from itertools import chain
@@ -97,17 +96,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
 def _cell(value: str | int) -> str:
     # A bar would end the cell, even inside a code span.
     return f"{value:,}" if isinstance(value, int) else value.replace("|", "\\|")
-
-
-def code_span(text: str) -> str:
-    """Return a code span that shows a text exactly; its fence is longer than any run of backticks in the text."""
-    if not text:
-        return _("(nothing)")
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    needs_room = text[0] == "`" or text[-1] == "`" or (text[0] == " " == text[-1] and text.strip())
-    return f"{fence} {text} {fence}" if needs_room else f"{fence}{text}{fence}"
-
-
-def spelled(value: object) -> str:
-    """Return the value of a setting as written in TOML."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,7 +12,7 @@ from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import load_record
 from elmo_zh.run.reporter import format_date, format_seconds
-from elmo_zh.run.tables import code_span, spelled, table
+from elmo_zh.run.tables import table
 from elmo_zh.version import __version__
 
 _MOST_SOURCES = 50
@@ -67,7 +67,7 @@ def _describe_text(segment: Mapping[str, Any]) -> str:
         return "Unknown: the run has no record of its text."
     names = sorted(sources)
     rows = [
-        (code_span(visible(name)), sources[name]["kept_characters"], files.get(name, {}).get("digest", ""))
+        (_code(visible(name)), sources[name]["kept_characters"], files.get(name, {}).get("digest", ""))
         for name in names[:_MOST_SOURCES]
     ]
     if others := names[_MOST_SOURCES:]:
@@ -110,4 +110,9 @@ def _describe_figures(counts: Mapping[str, Any], heldout: Mapping[str, Any] | No
 
 
 def _join(settings: Mapping[str, Any]) -> str:
-    return ", ".join(code_span(f"{name} = {spelled(value)}") for name, value in settings.items())
+    spelled = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
+    return ", ".join(_code(f"{name} = {value}") for name, value in spelled.items())
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('`', chr(39))}`"
