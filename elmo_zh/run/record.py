@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.config import Config, default_setting
 from elmo_zh.engine import EngineChoice
-from elmo_zh.errors import RunError
+from elmo_zh.errors import ElmoZhError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
@@ -85,14 +85,12 @@ def run_stage(
         for name in stage.makes:
             remove(run.path / f"{name}{PARTS}")  # left by an interrupted --force
         context.reporter.note(_("{stage}: nothing has changed, skipped.").format(stage=stage.name))
-        result = StageResult(counts=old["counts"], skipped=True)
-    else:
-        if changes and old:
-            message = _("{stage} runs again: {changes}.")
-            context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
-        result = _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
-    run.save_config(config)
-    return result
+        run.save_config(config)
+        return StageResult(counts=old["counts"], skipped=True)
+    if changes and old:
+        message = _("{stage} runs again: {changes}.")
+        context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
+    return _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
 
 
 def _require_no_loss(run: RunDir, changes: Sequence[str]) -> None:
@@ -116,10 +114,15 @@ def _run_and_record(
         for name in stage.makes if starts_over else ():
             remove(run.path / name)
         # An interrupted stage may resume later, but only with the inputs and settings that are recorded here.
-        run.save_config(context.config)
         write_json(path, sealed({**record, "finished": False}))
+    known = run.load_config(None, []) if run.config.exists() else None
+    run.save_config(context.config)
     start = time.monotonic()
-    result = work()
+    try:
+        result = work()
+    except ElmoZhError:  # perhaps because of the settings
+        run.config.unlink() if known is None else run.save_config(known)
+        raise
     outputs = describe_files({str(path.relative_to(run.path)): path for path in result.outputs}, {})
     seconds = round(time.monotonic() - start, 3)
     finished = {"finished": True, "outputs": outputs, "counts": dict(result.counts), "seconds": seconds}

@@ -11,7 +11,7 @@ from contract.command_line import changed_json
 from messages import Heard, message_of
 
 from elmo_zh.config import Config, TextConfig, TrainConfig, VocabConfig, Word2vecConfig
-from elmo_zh.errors import RunError
+from elmo_zh.errors import CorpusError, RunError
 from elmo_zh.run.files import sealed, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import (
@@ -168,15 +168,19 @@ def test_a_damaged_record(shop: Workshop, content: bytes) -> None:
     shop.do(force=True)
 
 
-def test_settings_are_kept_when_the_stage_has_finished(shop: Workshop) -> None:
-    def fail() -> StageResult:
-        raise RunError("no")
+def test_settings_are_put_back_on_an_error_but_not_when_the_stage_is_interrupted(shop: Workshop) -> None:
+    def attempt(size: int, error: BaseException) -> int:
+        def fail() -> StageResult:
+            raise error
 
-    with pytest.raises(RunError):
-        shop.do(of_size(37), work=fail)
+        with pytest.raises(type(error)):
+            shop.do(of_size(size), work=fail)
+        return shop.run.load_config(None, []).vocab.size
+
+    attempt(37, CorpusError("no"))
     assert not shop.run.config.exists()
-    shop.do(of_size(41))
-    assert shop.run.load_config(None, []).vocab.size == 41
+    assert attempt(41, KeyboardInterrupt()) == 41
+    assert attempt(43, CorpusError("no")) == 41
 
 
 def test_parts_of_a_forced_stage_that_was_interrupted_go_when_the_stage_is_skipped(shop: Workshop) -> None:
