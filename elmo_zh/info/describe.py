@@ -110,7 +110,7 @@ def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
     date = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     values = {"kind": kind, "path": str(path), "bytes": folder_bytes(path), "date": date, "texts": texts, **figures}
     reader, report = KINDS[kind].reader, path / f"{kind}.md"
-    lines = _lines(values, *((*reader, path) if reader else ()))
+    lines = _lines(values, *reader, *([path] if reader else []))
     if report.is_file():
         lines = report.read_text(encoding="utf-8").rstrip().split("\n")
     return _checked(path, values, lines, digests if check else {})
