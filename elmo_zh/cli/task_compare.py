@@ -4,15 +4,16 @@ from pathlib import Path
 
 import click
 
+from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options
-from elmo_zh.cli.task_options import checked_job, load_model, training_options, typed_options, word2vec_option
+from elmo_zh.cli.task_options import checked_job, training_options, typed_options, word2vec_option
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 
 # Options of a comparison that `task fit` lacks, or uses differently: the network to keep learns from all labels. The
 # next command does not repeat this one's options for printing either.
-_NOT_OF_FIT = {"output", "word2vec", "ancestor", "vectors", "shares", "folds", "limit", "num_seeds"}
+_NOT_OF_FIT = {"output", "word2vec", "vectors", "shares", "folds", "limit", "num_seeds"}
 _NOT_OF_FIT |= {"common_force", "common_quiet", "common_as_json"}
 
 
@@ -47,15 +48,7 @@ def _vectors(
 @click.command()
 @shared_options("model")
 @output_option("COMPARISON", "Folder to write.", is_folder=True, required=True)
-@word2vec_option(
-    "Model or run with the word2vec vectors to compare. Default: the model's own vectors, otherwise its ancestor's."
-)
-@click.option(
-    "--ancestor",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Also compare the model that --model was trained from (--init): its folder, or its name if it is installed.",
-)
+@word2vec_option("Model or run with the word2vec vectors to compare. Default: the model's own vectors.")
 @click.option(
     "--vectors",
     multiple=True,
@@ -91,7 +84,6 @@ def compare(
     job: FitJob,
     output: Path,
     word2vec: Path | None,
-    ancestor: Path | None,
     shares: tuple[float, ...],
     folds: int | None,
     vectors: tuple[tuple[str, Path], ...],
@@ -112,12 +104,12 @@ def compare(
       elmo-zh task compare tag names/ --model runs/mine/model --output my-comparison --shares 1,0.1 --seeds 1
     """
     job = checked_job(common, job)
-    embedder = load_model(common)
+    embedder = load_embedder(common)
     from elmo_zh.tasks.compare import TFIDF, compare_task
 
     comparison = compare_task(
         job, embedder, output, force=common.force, reporter=common.console, shares=shares, folds=folds,
-        word2vec=word2vec, ancestor=ancestor, vectors=dict(vectors),
+        word2vec=word2vec, vectors=dict(vectors),
     )  # fmt: skip
     kind, recommended = job.settings.kind, comparison.recommended
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)

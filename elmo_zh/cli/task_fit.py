@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
-from elmo_zh.cli.task_options import checked_job, load_model, training_options
-from elmo_zh.config.task_settings import BILM_LEARNING_RATE, INPUTS, FineTuning, FitJob
+from elmo_zh.cli.model_options import load_embedder
+from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options
+from elmo_zh.cli.task_options import checked_job, training_options
+from elmo_zh.config.task_settings import INPUTS, FitJob
 from elmo_zh.invocation import command
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.reporter import counted
@@ -50,7 +51,6 @@ def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | N
     help=f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
     " all three if characters are tagged rather than words.",
 )
-@takes(FineTuning, "tuning")
 @shared_options("device")
 @common_options
 @reads("embed")
@@ -60,7 +60,6 @@ def fit(
     job: FitJob,
     output: Path,
     inputs: tuple[str, ...],
-    tuning: FineTuning,
 ) -> None:
     """Train a classifier, a tagger or a model for pairs of texts.
 
@@ -76,19 +75,11 @@ def fit(
       elmo-zh task fit tag names/ --model runs/mine/model --output my-tagger --seeds 3
       elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
     """
-    if tuning.fine_tune_rate is not None and not tuning.fine_tune:
-        raise click.UsageError(
-            _("--fine-tune-rate has no effect without --fine-tune. Add --fine-tune, or leave out --fine-tune-rate.")
-        )
     job = checked_job(common, job)
-    # The biLM is trained only on words in its vocabulary.
-    embedder = load_model(common, unknown="unk" if tuning.fine_tune else "auto")
+    embedder = load_embedder(common)
     from elmo_zh.tasks.fit import fit_task
 
     job = replace(job, settings=replace(job.settings, inputs=inputs))
-    if tuning.fine_tune:
-        rate = tuning.fine_tune_rate or BILM_LEARNING_RATE
-        job = replace(job, training=replace(job.training, bilm_learning_rate=rate))
     report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
     common.finish(
         {
@@ -117,20 +108,16 @@ def _described(report: "FitReport") -> list[str]:
             reached = _("{metric} {scores} over {examples}").format(
                 metric=metric, scores=f"{scores[part][metric]:.4f}", examples=examples
             )
-            by_seed = ", ".join(f"{seed[part]:.4f}" for seed in scores["seeds"].values())
-            is_of_seeds = len(scores["seeds"]) > 1 and report.description.settings.head != "mixture"
-            lines.append(
-                _("{reached} (by seed: {shown})").format(reached=reached, shown=by_seed) if is_of_seeds else reached
-            )
+            if len(scores["seeds"]) > 1 and report.description.settings.head != "mixture":
+                by_seed = ", ".join(f"{seed[part]:.4f}" for seed in scores["seeds"].values())
+                reached = _("{reached} (by seed: {shown})").format(reached=reached, shown=by_seed)
+            lines.append(reached)
     if report.doubts:
         doubts = [_("Do not rely on this score: {doubt}").format(doubt=doubt) for doubt in report.doubts]
         return [*lines, *doubts, _("Wrote {output}").format(output=report.output)]
     following = command("task", "predict", "file.txt", "--task", report.output)
-    return [
-        *lines,
-        _("Trained task: {output}").format(output=report.output),
-        _("Next: {value}").format(value=following),
-    ]
+    lines.append(_("Trained task: {output}").format(output=report.output))
+    return [*lines, _("Next: {value}").format(value=following)]
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:

@@ -10,13 +10,11 @@ import click
 from click.core import ParameterSource
 
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import Common, Function, shared_options, takes
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
-    from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.tasks.task_model import TaskModel
 
 
@@ -126,12 +124,6 @@ task_option = click.option(
 moved_model_option = shared_options(
     "model", help="Folder of the model that the task uses. Needed only if the model was moved after task fit."
 )
-
-
-def load_model(common: Common, *, unknown: str = "auto") -> "ElmoEmbedder":
-    """Load the model that provides vectors; `unknown` says how unknown words are read unless a setting does."""
-    config = common.config.embed
-    return load_embedder(common, unknown=unknown if config.unknown == "auto" else config.unknown)
 
 
 def load_task(common: Common, path: Path) -> "TaskModel":

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain, count, tee
+from itertools import chain, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -67,35 +67,25 @@ def predict(
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
     form = replace(form, text_columns=columns)
     if output is None:
-        count = _write_predictions(common, task, files, form, sys.stdout.buffer)
+        number = _write_predictions(common, task, files, form, sys.stdout.buffer)
     else:
         with common.claimed(output), atomic_path(output) as unfinished, unfinished.open("wb") as file:
-            count = _write_predictions(common, task, files, form, file)
+            number = _write_predictions(common, task, files, form, file)
+    labelled = counted(number, "{number} text labelled", "{number} texts labelled")
     if output is None:
-        common.console.note(_labelled(count))
+        common.console.note(labelled)
     else:
-        common.finish({"output": str(output), "texts": count}, f"{_labelled(count)}: {output}")
-
-
-def _labelled(count: int) -> str:
-    return counted(count, "{number} text labelled", "{number} texts labelled")
+        common.finish({"output": str(output), "texts": number}, f"{labelled}: {output}")
 
 
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
-    kind = task.description.settings.kind
-    if form.format == "conll" and kind != "tag":
+    description = task.description
+    if form.format == "conll" and description.settings.kind != "tag":
         raise click.UsageError(
             _("The format conll is for tags, and this task has none. Give --format jsonl, tsv or csv.")
         )
-    if form.scheme and (form.format != "conll" or not task.description.scheme):
+    if form.scheme and (form.format != "conll" or not description.scheme):
         raise click.UsageError(_("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme."))
-    if form.probabilities and kind != "tag":
-        raise click.UsageError(
-            _(
-                "--probabilities is for tags: classes always have probabilities; numbers have none. Leave out this"
-                " option."
-            )
-        )
 
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
@@ -103,42 +93,41 @@ def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple
     fields = tuple(filter(None, common.config.text.field.split(",")))
     if fields and form.text_columns:
         raise click.UsageError(_("--text-column and --field mean the same thing. Give only one of them."))
-    if len(given := fields or form.text_columns) not in (0, 2) and num_texts == 2:
+    columns = fields or form.text_columns
+    if len(columns) not in (0, 2) and num_texts == 2:
         raise click.UsageError(
-            _("The task reads 2 columns of text, not {given}. Give --text-column twice.").format(given=len(given))
+            _("The task reads 2 columns of text, not {given}. Give --text-column twice.").format(given=len(columns))
         )
-    return given
+    return columns
 
 
 def _write_predictions(
     common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, file: BinaryIO
 ) -> int:
-    from elmo_zh.tasks.predictions import columns_of, conll_of, rows_of
+    from elmo_zh.tasks.scores import columns_of, conll_of, rows_of
 
-    settings, numbers = task.description.settings, count()
-    is_pair = settings.kind == "pairs"
-    columns = columns_of(form, of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
+    settings, kind = task.description.settings, str(form.format)
+    is_pair, number = settings.kind == "pairs", 0
+    columns = columns_of(of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
     with ExitStack() as stack:
-        iter_texts = (_iter_pairs if is_pair else _iter_texts)(common, task, files, form, stack)
-        texts, again = tee(iter_texts)
+        texts, again = tee((_iter_pairs if is_pair else _iter_texts)(common, task, files, form, stack))
         progress = stack.enter_context(common.console.progress("predict", unit="texts"))
-        given_texts = texts if is_pair else (each[0] for each in texts)
-        predictions = task.iter_predict(given_texts, probabilities=form.probabilities)
+        predictions = task.iter_predict(texts if is_pair else (text for [text] in texts))
 
         def labelled() -> Iterator[tuple[int, Any, Any]]:
+            nonlocal number
             for given, prediction in zip(again, predictions, strict=True):
-                yield next(numbers), given, prediction
+                yield number, given, prediction
+                number += 1
                 progress.update(1)
 
-        if form.format == "conll":
-            file.writelines(
-                conll_of(each, form.scheme).encode("utf-8", "surrogatepass") for *_given, each in labelled()
-            )
+        if kind == "conll":
+            blocks = (conll_of(prediction, form.scheme) for _number, _given, prediction in labelled())
+            file.writelines(block.encode("utf-8", "surrogatepass") for block in blocks)
         else:
-            kind = str(form.format)
-            rows = chain.from_iterable(rows_of(kind, *each) for each in labelled())
+            rows = chain.from_iterable(rows_of(kind, *row) for row in labelled())
             write_rows(rows, file, kind, columns, shown=lambda value: value)
-    return next(numbers)
+    return number
 
 
 def _iter_pairs(

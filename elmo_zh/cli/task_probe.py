@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
 from elmo_zh.cli.task_options import (
     checked_reading,
     data_argument,
     kind_argument,
     labelled_options,
-    load_model,
     word2vec_option,
 )
 from elmo_zh.config.task_settings import DataFiles, Reading
@@ -71,7 +71,7 @@ def probe(
             _("{data} is a folder. Give a file of words and senses, such as data/senses.tsv.").format(data=data)
         )
     reading = checked_reading(common, reading, "tag")
-    embedder = load_model(common)
+    embedder = load_embedder(common)
     from elmo_zh.tasks.probe import probe_senses, probe_tags
 
     others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}

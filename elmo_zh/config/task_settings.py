@@ -11,8 +11,6 @@ INPUTS = ("word2vec", "elmo", "characters")
 LABELLED_FORMATS = ("auto", "csv", "tsv", "jsonl", "conll")
 # How tags mark spans, with the letters for the first unit of a span, one inside, the last, and the only one.
 SCHEMES = {"BIO": "BIIB", "BMES": "BMES", "BIOES": "BIES"}
-# Default of `task fit --fine-tune-rate`.
-BILM_LEARNING_RATE = 0.0001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +106,7 @@ class HeadSettings:
         "mixture",
         "Kind of model: bilstm (a BiLSTM network), linear (classify: a linear model on the mean of the inputs; tag:"
         " a CRF on character n-grams; not for pairs) or mixture (the network combined with linear models, or for"
-        " tag with the CRF, if this helps on held-out examples). With --regression or --fine-tune, mixture means"
-        " bilstm.",
+        " tag with the CRF, if this helps on held-out examples). With --regression, mixture means bilstm.",
         choices=("mixture", "bilstm", "linear"),
     )
     encoder: str = declare(
@@ -160,22 +157,6 @@ class TrainSettings:
         most=1,
     )
     mix_learning_rate: float = 0.01  # Learning rate of the weights of ELMo's layers
-    # Learning rate of the biLM's layers, which thaw one by one; None to leave the biLM as it is.
-    bilm_learning_rate: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTuning:
-    """Whether and how the biLM is trained with the network."""
-
-    fine_tune: bool = declare(
-        False,
-        "Train the biLM too, on the CPU: the first epoch trains only the network, and each later epoch adds one"
-        " layer of the biLM, from the top down. TASK then also contains the trained biLM.",
-    )
-    fine_tune_rate: float | None = declare(
-        None, "Learning rate of the biLM with --fine-tune. Default: 0.0001.", above=0, most=1
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,9 +191,6 @@ class PredictionForm:
         None,
         "Tagging scheme to use with --format conll. Default: the scheme of the training data.",
         choices=tuple(SCHEMES),
-    )
-    probabilities: bool = declare(
-        False, "For tags: also write the probability of each span or, if the tags mark no spans, of each tag."
     )
     text_columns: tuple[str, ...] = declare(
         (),

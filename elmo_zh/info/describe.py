@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SHOWN = {
     "index": ("model", "dimension", "settings", "counts", "missing_words"),
     "task": ("settings", "labels", "model", "members", "training", "scores"),
-    "comparison": ("metric", "verdict", "recommended", "model", "ancestor", "examples", "files"),
+    "comparison": ("metric", "verdict", "recommended", "model", "examples", "files"),
     "probe": ("what", "best_layer", "rows", "model", "examples"),
 }
 _PLAIN = {None: N_("none"), True: N_("yes"), False: N_("no")}

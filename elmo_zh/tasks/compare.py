@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -28,13 +27,19 @@ from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.tables import table
 from elmo_zh.tasks import linear
 from elmo_zh.tasks.datasets import Dataset, Split, choose_rows, find_files, load_dataset, split_into_folds
-from elmo_zh.tasks.encode_texts import read_alike, read_texts, sentences_of, word2vec_digest
+from elmo_zh.tasks.encode_texts import VectorCache, load_vectors, read_alike, read_texts, sentences_of, word2vec_digest
 from elmo_zh.tasks.fit import check_head, manifest_of
-from elmo_zh.tasks.other_vectors import load_vectors
-from elmo_zh.tasks.predictions import Prediction, class_predictions, predict_majority
-from elmo_zh.tasks.prepared_task import PreparedTask, class_score, linear_models
-from elmo_zh.tasks.scores import Difference, bootstrap_difference, example_rows, main_metric, score_rows
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.scores import (
+    Difference,
+    Prediction,
+    bootstrap_difference,
+    class_predictions,
+    example_rows,
+    main_metric,
+    predict_majority,
+    score_rows,
+)
+from elmo_zh.tasks.train import PreparedTask, class_score
 from elmo_zh.version import __version__
 
 DEFAULT_FOLDS = 3
@@ -69,8 +74,6 @@ LINEAR_ELMO = Model(N_("linear ELMo"), (linear.ELMO,), options=("--inputs", "elm
 WORD2VEC = Model("word2vec", inputs=("word2vec",), options=(*_NETWORK, *_WITHOUT_ELMO))
 ELMO = Model("ELMo", inputs=("elmo",), options=(*_NETWORK, "--inputs", "elmo"))
 BOTH = Model("[word2vec; ELMo]", inputs=("word2vec", "elmo"), options=_NETWORK)
-# Like BOTH, with the ELMo vectors of the model that the compared one was started from.
-ANCESTOR = Model(N_("[word2vec; ancestor ELMo]"), inputs=("word2vec", "elmo"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +87,6 @@ class Run:
     num_examples: int
     score: float
     rows: Sequence[Sequence[float]]  # contribution of each test example to the score
-    dev_score: float | None = None  # the main score on the development examples; None for a baseline
-    is_unfinished: bool = False  # whether the epochs ran out while the development score was still rising
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,17 +134,16 @@ class Comparison:
 
     @cached_property
     def leads(self) -> dict[str, dict[float, Difference]]:
-        """How much higher the challenger scores than each other model, by name and share of the labels.
-
-        The ancestor is compared with [word2vec; ELMo], which differs from it only in the model.
-        """
-        leads: dict[str, dict[float, Difference]] = {}
-        for model in self.models:
-            challenger = BOTH if model == ANCESTOR else self.challenger
-            shares = [share for share in self.shares if self.of(model, share) and self.of(challenger, share)]
-            if model not in (MAJORITY, challenger):
-                leads[model.name] = {share: self.difference(challenger, model, share) for share in shares}
-        return leads
+        """How much higher the challenger scores than each other model, by name and share of the labels."""
+        return {
+            model.name: {
+                share: self.difference(self.challenger, model, share)
+                for share in self.shares
+                if self.of(model, share) and self.of(self.challenger, share)
+            }
+            for model in self.models
+            if model not in (MAJORITY, self.challenger)
+        }
 
     def _best(self, models: Sequence[Model]) -> Model:
         return max(models, key=lambda model: self.mean(model, self.shares[0]))
@@ -154,18 +154,16 @@ class Comparison:
         lead = self.leads[rival.name][self.shares[0]]
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
         judgement = helps if lead.low > 0 else harms if lead.high < 0 else _("It is not certain that ELMo helps here")
-        return f"{judgement}: {self._outcome(self.challenger, rival)}"
-
-    def _outcome(self, challenger: Model, rival: Model) -> str:
-        lead = self.leads[rival.name][self.shares[0]]
         low, value, high = (f"{100 * bound:+.1f}" for bound in (lead.low, lead.value, lead.high))
-        return _(
+        number = f"{self.num_examples(self.shares[0]):,}"
+        outcome = _(
             "The lead of {challenger} over {rival} is {value} points of {metric} with {number} training examples (95%"
             " interval {low} to {high})."
         ).format(
-            challenger=_(challenger.name), rival=_(rival.name), value=value, metric=self.metric, low=low, high=high,
-            number=f"{self.num_examples(self.shares[0]):,}",
+            challenger=_(self.challenger.name), rival=_(rival.name), value=value, metric=self.metric, number=number,
+            low=low, high=high,
         )  # fmt: skip
+        return f"{judgement}: {outcome}"
 
     @cached_property
     def recommended(self) -> Model:
@@ -183,22 +181,8 @@ class Comparison:
             chosen=chosen, best=best
         )
 
-    def hints(self) -> Iterator[str]:
-        """Yield what the adaptation adds, and whether longer training may raise the scores."""
-        if ANCESTOR in self.models:
-            yield self._outcome(BOTH, ANCESTOR)
-        if unfinished := sum(run.is_unfinished for run in self.runs):
-            yield _(
-                "Networks that ended at the limit of epochs while still improving: {unfinished} of {networks}. Raise"
-                " the limit: --epochs {value}"
-            ).format(
-                unfinished=unfinished,
-                networks=sum(run.dev_score is not None for run in self.runs),
-                value=2 * self.facts["training"]["epochs"],
-            )
-
     def lines(self) -> list[str]:
-        """Return the tables of scores and leads, the hints, the verdict and the recommendation as Markdown."""
+        """Return the tables of scores and leads, the verdict and the recommendation as Markdown."""
         columns = [
             _("{percent}% of the labels ({share})").format(
                 percent=f"{100 * share:.3g}", share=f"{self.num_examples(share):,}"
@@ -211,10 +195,9 @@ class Comparison:
         leads = [
             [_(name), *(by_share[share].points() if share in by_share else "" for share in self.shares)]
             for name, by_share in self.leads.items()
-            if name != ANCESTOR.name
         ]
         tables = [*table([head, *columns], scores).split("\n"), "", *table([lead, *columns], leads).split("\n"), ""]
-        return [*tables, *self.hints(), self.verdict(), self.recommendation()]
+        return [*tables, self.verdict(), self.recommendation()]
 
     def _scores(self, model: Model, share: float) -> str:
         scores = [run.score for run in self.of(model, share)]
@@ -278,37 +261,32 @@ class CompareJob:
     dataset: Dataset
     splits: Sequence[Split]  # the data's own, or one for each fold
     word2vec: Path  # the bundle or run with the word2vec vectors
-    ancestor: ElmoEmbedder | None  # the model that training started from, to be compared too
     shares: tuple[float, ...] = (1.0, 0.3, 0.1)  # fractions of the training examples, each above 0 and at most 1
     vectors: Mapping[str, Path] = field(default_factory=dict)  # files of other vectors, by the names of their rows
 
-    valuable = ("compare", "networks")
+    valuable = ("compare",)
     may_replace = staticmethod(written_as("comparison"))
 
     @classmethod
     def of(
         cls, fit: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter, *, folds: int | None = None,
-        word2vec: Path | None = None, ancestor: Path | None = None, **options: Any,
+        word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
         """Read the data; by default take three folds of few examples, and the word2vec vectors of the model."""
         check_head(fit.settings, BOTH.inputs)
-        old = ancestor and ElmoEmbedder.load(
-            ancestor, device=embedder.device, precision=embedder.precision, unknown=embedder.unknown
-        )
-        own = embedder.bundle.path
-        word2vec = word2vec or (ancestor if ancestor and not BundleLayout(own).word2vec.is_file() else own)
+        word2vec = word2vec or embedder.bundle.path
         Word2Vec.load(word2vec)  # raises the error that says what to do
         dataset = load_dataset(find_files(fit.files, reporter), fit.reading, reporter, needs_test=True)
         return cls(
-            fit=fit, embedder=embedder, output=output, dataset=dataset, ancestor=old or None, word2vec=word2vec,
+            fit=fit, embedder=embedder, output=output, dataset=dataset, word2vec=word2vec,
             splits=_splits(fit, dataset, folds, reporter), **options,
         )  # fmt: skip
 
     @property
     def inputs(self) -> list[Path]:
         """The data and the models."""
-        models = [embedder.bundle.path for embedder in (self.embedder, self.ancestor) if embedder]
-        return [*self.dataset.files.values(), *models, self.word2vec, *self.vectors.values()]
+        models = [self.embedder.bundle.path, self.word2vec]
+        return [*self.dataset.files.values(), *models, *self.vectors.values()]
 
     def made_from(self) -> dict[str, Any]:
         """Return everything that the scores depend on."""
@@ -317,7 +295,6 @@ class CompareJob:
             "shares": self.shares,
             "folds": len(self.splits),
             "word2vec": word2vec_digest(Word2Vec.load(self.word2vec)),
-            "ancestor": self.ancestor and self.ancestor.bundle.digest,
             "vectors": {name: file_digest(path) for name, path in self.vectors.items()},
         }
 
@@ -333,7 +310,6 @@ class CompareJob:
             num_folds=len(self.splits),
             facts={
                 "model": {"path": str(bundle.path), "digest": bundle.digest},
-                "ancestor": self.ancestor and str(self.ancestor.bundle.path),
                 "word2vec": str(self.word2vec),
                 "vectors": {name: str(file) for name, file in self.vectors.items()},
                 "examples": {part: len(rows) for part, rows in self.dataset.split.parts().items()},
@@ -369,19 +345,6 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
     return [dataset.split]
 
 
-class _Texts:
-    """A model and all texts in its tokens; vectors are computed only when a row of the comparison needs them."""
-
-    def __init__(self, dataset: Dataset, embedder: ElmoEmbedder, work: Work) -> None:
-        self.embedder, self._work = embedder, work
-        self.texts = read_texts(dataset.examples, embedder, work.reporter)
-
-    @cached_property
-    def cache(self) -> VectorCache:
-        """The vectors of all sentences, computed unless the work folder already has them."""
-        return VectorCache.on_disk(self._work.within("cache"), self.embedder, sentences_of(self.texts))
-
-
 Setting = tuple[Model, float, int, int]
 
 
@@ -391,18 +354,22 @@ class _Study:
     def __init__(self, job: CompareJob, work: Work) -> None:
         self._job, self._work, self._dataset = job, work, job.dataset
         self.metric = main_metric(job.fit.settings, marks_spans=bool(job.dataset.scheme))
-        self._texts = _Texts(job.dataset, job.embedder, work)
-        self._old_texts = job.ancestor and _Texts(job.dataset, job.ancestor, work.within("ancestor"))
-        self._word2vec = read_alike(Word2Vec.load(job.word2vec), job.embedder, sentences_of(self._texts.texts))
-        self._others = {
-            name: load_vectors(path, self._texts.texts, job.fit.settings) for name, path in job.vectors.items()
-        }
+        self._texts = read_texts(job.dataset.examples, job.embedder, work.reporter)
+        self._word2vec = read_alike(Word2Vec.load(job.word2vec), job.embedder, sentences_of(self._texts))
+        self._others = {name: load_vectors(path, self._texts, job.fit.settings) for name, path in job.vectors.items()}
+        self._computed: dict[str, linear.Features] = {}
+        self._fitted: dict[tuple[str, bytes], linear.FittedLinear] = {}  # by the rows that a model is fitted on
+
+    @cached_property
+    def _cache(self) -> VectorCache:
+        """The ELMo vectors of all sentences, computed only when a row of the comparison needs them."""
+        return VectorCache.on_disk(self._work.within("cache"), self._job.embedder, sentences_of(self._texts))
 
     @cached_property
     def models(self) -> list[Model]:
         """The rows of the comparison, cheapest first."""
         settings, names = self._job.fit.settings, list(self._others)
-        networks = [WORD2VEC, ELMO, BOTH, *([ANCESTOR] if self._old_texts else [])]
+        networks = [WORD2VEC, ELMO, BOTH]
         if settings.regression:
             return [MAJORITY, *networks]
         if settings.kind == "tag":
@@ -433,10 +400,7 @@ class _Study:
         step = Step(name="compare", compute=self._run, unit="training runs", total=len(settings), in_order=True)
         finished = zip(settings, self._work.run(step, settings), strict=True)
         for (model, _share), group in groupby(finished, key=lambda pair: pair[0][:2]):
-            row = []
-            for _setting, part in group:
-                row.append(Run(**part.value()))
-                self._work.discard("networks")  # of this setting
+            row = [Run(**part.value()) for _setting, part in group]
             examples = counted(row[0].num_examples, "{number} example", "{number} examples")
             score = f"{np.mean([run.score for run in row]):.4f}"
             message = _("{model} trained on {examples}: {metric} {score}")
@@ -450,14 +414,13 @@ class _Study:
         """Train and test one setting."""
         model, share, seed, fold = setting
         split = self._job.splits[fold]
-        figures: dict[str, Any] = {}
         if share < 1:
             limit = max(1, round(share * len(split.train)))
             split = replace(split, train=choose_rows(self._dataset.examples, split.train, limit, seed))
         dataset = replace(self._dataset, split=split)
         train, test = dataset.part("train"), dataset.part("test")
         if model.inputs or model == CRF:
-            predictions, figures = self._train(dataset, setting)
+            predictions = self._train(dataset, model, seed)
         elif model.members:
             predictions = self._mix(dataset, model)
         else:
@@ -468,53 +431,52 @@ class _Study:
         rows = example_rows(test, predictions, metric=self.metric, marks_spans=marks_spans, labels=labels)
         return {
             "model": model.name, "share": share, "seed": seed, "fold": fold, "num_examples": len(train),
-            "score": score_rows(rows, metric=self.metric), "rows": rows.tolist(), **figures,
+            "score": score_rows(rows, metric=self.metric), "rows": rows.tolist(),
         }  # fmt: skip
 
-    @cached_property
-    def _linear(self) -> linear.LinearModels:
-        texts = self._texts.texts
-
-        def features_of(name: str) -> linear.Features:
-            if name in self._others:
-                return self._others[name].features(texts)
-            cache = self._texts.cache if name == linear.ELMO else None
-            return linear.Features.of(name, texts, cache, self._word2vec)
-
-        return linear_models(self._dataset, features_of, self._job.fit.files.seed)
+    def _features(self, name: str) -> linear.Features:
+        """Return the features of a linear model, computed when a row first needs them."""
+        if name not in self._computed:
+            vectors = self._others.get(name, self._word2vec)
+            if isinstance(vectors, Word2Vec):
+                kind = linear.WORD2VEC if name in self._others else name
+                cache = self._cache if kind == linear.ELMO else None
+                self._computed[name] = linear.Features.of(kind, self._texts, cache, vectors)
+            else:
+                self._computed[name] = linear.Features([vectors], np.array([], np.str_))
+        return self._computed[name]
 
     def _mix(self, dataset: Dataset, model: Model) -> list[Prediction]:
         """Mix linear models; return the predictions for the test examples."""
-        classes, train = dataset.classes(dataset.labels), dataset.split.train
-        fitted = {name: self._linear.fit(name, train, classes[train]) for name in model.members}
-        offers = [(name, each.held_out, np.arange(len(train))) for name, each in fitted.items()]
+        classes, train, num_classes = dataset.classes(dataset.labels), dataset.split.train, len(dataset.labels)
+        folds = linear.held_out_folds(dataset, train, self._job.fit.files.seed)
+        for name in model.members:
+            if (name, train.tobytes()) not in self._fitted:
+                fitted = linear.fit_linear(self._features(name), train, classes[train], num_classes, folds)
+                self._fitted[name, train.tobytes()] = fitted
+        members = {name: self._fitted[name, train.tobytes()] for name in model.members}
+        offers = [(name, member.held_out, np.arange(len(train))) for name, member in members.items()]
         weights, _judged = linear.choose_members(offers, classes[train], class_score(self.metric))
-        logs = [self._linear.predict(name, fitted[name], dataset.split.test) for name in weights]
+        logs = [linear.predict_rows(members[name].model, self._features(name), dataset.split.test) for name in weights]
         return class_predictions(linear.mix(logs, [*weights.values()]), dataset.labels)
 
-    def _train(self, dataset: Dataset, setting: Setting) -> tuple[list[Prediction], dict[str, Any]]:
-        """Train a network; return its predictions for the test examples, and the attributes that it sets in `Run`."""
-        model, share, seed, fold = setting
-        settings, reporter = self._job.fit.settings, SilentReporter(self._work.reporter.warn)
-        name = f"{self.models.index(model)}-{share}-seed-{seed}-fold-{fold}"
-        work = Work(self._work.path / "networks" / name, reporter)
+    def _train(self, dataset: Dataset, model: Model, seed: int) -> list[Prediction]:
+        """Train a network; return its predictions for the test examples."""
+        settings = self._job.fit.settings
+        word2vec = self._others.get(model.name, self._word2vec) if "word2vec" in model.inputs else None
+        assert word2vec is None or isinstance(word2vec, Word2Vec)
         by_characters = settings.kind == "tag" and not dataset.by_words
         inputs = (*model.inputs, *(("characters",) if by_characters else ()))
         # A network that reads only ELMo has to take it as its input.
         elmo_at = "input" if inputs == ("elmo",) and settings.elmo_at == "output" else settings.elmo_at
         head = "linear" if model == CRF else "bilstm" if settings.head == "mixture" else settings.head
-        texts = self._old_texts if model == ANCESTOR and self._old_texts else self._texts
-        word2vec = self._others[model.name].words if model.name in self._others else self._word2vec
         task = PreparedTask.of_texts(
             replace(self._job.fit, settings=replace(settings, inputs=inputs, elmo_at=elmo_at, head=head)),
             dataset,
-            texts.embedder,
-            texts.texts,
-            cache=texts.cache if model.needs_elmo else None,
-            word2vec=word2vec if "word2vec" in model.inputs else None,
-            reporter=reporter,
+            self._job.embedder,
+            self._texts,
+            cache=self._cache if model.needs_elmo else None,
+            word2vec=word2vec,
+            reporter=SilentReporter(self._work.reporter.warn),
         )
-        trained = task.train(seed, work)
-        is_unfinished = trained.is_unfinished(self._job.fit.training)
-        predictions = task.predictions(task.load(seed, trained), "test")
-        return predictions, {"dev_score": trained.best_score, "is_unfinished": is_unfinished}
+        return task.predictions(task.head(seed, task.train(seed).weights), "test")

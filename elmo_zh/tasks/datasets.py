@@ -2,8 +2,9 @@
 
 import hashlib
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -26,8 +27,7 @@ from elmo_zh.text.script import HAN
 
 HELD_OUT_FRACTION = 0.1
 _WORDS = re.compile(r"[^\W_]+")
-_SHOWN_FILES, _SHOWN_CLASSES = 5, 10
-_LEAST_EXAMPLES = 20
+_SHOWN_LABELS = 10
 # If a larger fraction of the texts has no Han character, they are in another language or are numbers.
 _WITHOUT_CHINESE = 0.95
 Numbers = NDArray[np.int64]
@@ -165,16 +165,13 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
                 " examples: a table, JSON lines or CoNLL."
             ).format(folder=folder, value=_listed(inside or folders) or _("no data"))
         )
-    others = [path for path in inside if path not in (train, dev, test)]
-    if others:
+    if others := [path for path in inside if path not in (train, dev, test)]:
         reporter.note(_("Files in {folder} that are not used: {others}").format(folder=folder, others=_listed(others)))
     return replace(files, data=train, dev=dev, test=test, has_found_test=files.test is None)
 
 
 def _listed(files: Sequence[Path]) -> str:
-    shown = ", ".join(path.name for path in files[:_SHOWN_FILES])
-    number = len(files) - _SHOWN_FILES
-    return _("{shown} and {number} more").format(shown=shown, number=f"{number:,}") if number > 0 else shown
+    return textwrap.shorten(", ".join(path.name for path in files), 200, placeholder=" ...")
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
@@ -213,7 +210,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
     _require_alike(read)
     examples = [example for labelled in read.values() for example in labelled.examples]
     train = read["train"]
-    whole = Dataset(
+    dataset = Dataset(
         examples=examples,
         split=_split(read, files.seed, reporter),
         scheme=train.scheme,
@@ -222,16 +219,16 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
         columns=train.columns,
         is_split=read.keys() == {"train"} and not any(example.part for example in train.examples),
     )
-    dataset, rows = whole, whole.split.train
+    rows = dataset.split.train
     if files.limit is not None and files.limit < len(rows):
         reporter.note(
             _("Using {limit} of {train} training examples (--limit).").format(
                 limit=f"{files.limit:,}", train=f"{len(rows):,}"
             )
         )
-        chosen = choose_rows(examples, rows, files.limit, files.seed)
-        dataset = replace(whole, split=replace(whole.split, train=chosen))
-    _check(dataset, reading, reporter, is_limited=dataset.labels != whole.labels)
+        rows = choose_rows(examples, rows, files.limit, files.seed)
+        dataset = replace(dataset, split=replace(dataset.split, train=rows))
+    _check(dataset, reading, reporter)
     return dataset
 
 
@@ -282,9 +279,10 @@ def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split
     examples = [example for labelled in read.values() for example in labelled.examples]
     part_of = np.repeat(list(read), [len(labelled.examples) for labelled in read.values()])
     by_column = np.array([example.part for example in examples])
+    ways = []
     if read.keys() == {"train"} and "train" in by_column and (by_column != "train").any():
         part_of = by_column
-        _report_split(_("by the column that names the parts"), part_of, reporter)
+        ways.append(_("by the column that names the parts"))
     # Files of training and development examples suffice.
     missing = [part for part in ("dev", "test") if part not in part_of and not (part == "test" and "dev" in read)]
     place = places(examples, seed, "split")
@@ -292,20 +290,16 @@ def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split
         aside = (place >= number * HELD_OUT_FRACTION) & (place < (number + 1) * HELD_OUT_FRACTION)
         part_of = np.where((part_of == "train") & aside, part, part_of)
     if missing:
-        _report_split(_("at random with seed {seed}").format(seed=seed), part_of, reporter)
-    return Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
+        ways.append(_("at random with seed {seed}").format(seed=seed))
+    split = Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
+    if ways:
+        train, dev, test = (f"{len(rows):,}" for rows in split.parts().values())
+        message = _("Split {how}: {train} train, {dev} dev and {test} test examples.")
+        reporter.note(message.format(how=", ".join(ways), train=train, dev=dev, test=test))
+    return split
 
 
-def _report_split(how: str, part_of: NDArray[np.str_], reporter: Reporter) -> None:
-    train, dev, test = (f"{(part_of == part).sum():,}" for part in PART_WORDS)
-    reporter.note(
-        _("Split {how}: {train} train, {dev} dev and {test} test examples.").format(
-            how=how, train=train, dev=dev, test=test
-        )
-    )
-
-
-def _check(dataset: Dataset, reading: Reading, reporter: Reporter, *, is_limited: bool) -> None:
+def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not len(dataset.split.parts()[part]):
             raise CorpusError(
@@ -319,63 +313,45 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter, *, is_limited
                 " Chinese. If the texts are in another column, name that column: --text-column NAME"
             ).format(texts=repr(texts[0][:40]))
         )
-    if not reading.regression:
-        advice = (
-            _("Raise --limit, which chooses the training examples at random.")
-            if is_limited
-            else _("If the data was sorted by label, shuffle it before dividing it.")
+    if not reading.regression and len(dataset.labels) < 2:
+        raise CorpusError(
+            _(
+                "The training examples have only one label, {label}, but at least two are needed. If the data was"
+                " sorted by label, shuffle it before dividing it; or raise --limit."
+            ).format(label=repr(dataset.labels[0]))
         )
-        if len(dataset.labels) < 2:
-            raise CorpusError(
-                _("The training examples have only one label, {label}, but at least two are needed.").format(
-                    label=repr(dataset.labels[0])
-                )
-                + f" {advice}"
-            )
-        for part in ("dev", "test"):
-            _warn_of_new_labels(dataset, part, reporter, advice)
-    _report_copies(dataset, reporter)
-
-
-def has_ids_as_labels(examples: Sequence[Example]) -> bool:
-    """Return whether most examples have a label that no other example has, as ids do."""
-    counts = Counter(example.labels[0] for example in examples if example.units is None)
-    return counts.total() >= _LEAST_EXAMPLES and 2 * list(counts.values()).count(1) > counts.total()
-
-
-def _warn_of_new_labels(dataset: Dataset, part: str, reporter: Reporter, advice: str) -> None:
-    labels = [label for example in dataset.part(part) for label in example.labels]
-    new = Counter(label for label in labels if label not in dataset.labels)
-    if not new:
-        return
-    if has_ids_as_labels(dataset.part("train")):
-        advice = _("Most labels occur only once, as ids do. Name another column: --label-column NAME")
-    elif 2 * new.total() <= max(len(labels), _LEAST_EXAMPLES):
-        advice = ""
-    shown = ", ".join(label[:40] for label in sorted(new)[:_SHOWN_CLASSES])
-    warning = _("{number} of {total} {part} labels never occur in training and count as wrong: {labels}.").format(
-        number=f"{new.total():,}", total=f"{len(labels):,}", part=part, labels=shown
-    )
-    reporter.warn(f"{warning} {advice}".rstrip())
-
-
-def _report_copies(dataset: Dataset, reporter: Reporter) -> None:
     labels_of: dict[str, set[tuple[str, ...]]] = {}
     for example in dataset.part("train"):
         labels_of.setdefault(example.key, set()).add(example.labels)
     for part in ("dev", "test"):
-        examples = dataset.part(part)
-        copies = sum(example.key in labels_of for example in examples)
-        if copies:
-            reporter.warn(
-                _("{copies} of {parts} {part} texts also occur in training, so the scores are too optimistic.").format(
-                    copies=f"{copies:,}", parts=f"{len(examples):,}", part=part
-                )
-            )
-    contradictions = sum(len(labels) > 1 for labels in labels_of.values())
-    if contradictions:
+        _compare_with_training(dataset, part, labels_of, reporter, has_classes=not reading.regression)
+    if contradictions := sum(len(labels) > 1 for labels in labels_of.values()):
         reporter.warn(
             _("Training texts that occur with different labels: {contradictions}.").format(
                 contradictions=f"{contradictions:,}"
+            )
+        )
+
+
+def _compare_with_training(
+    dataset: Dataset, part: str, texts: Collection[str], reporter: Reporter, *, has_classes: bool
+) -> None:
+    """Warn of labels that training lacks, and of texts that it has too."""
+    examples = dataset.part(part)
+    labels = [label for example in examples for label in example.labels]
+    new = Counter(label for label in labels if label not in dataset.labels)
+    if has_classes and new:
+        reporter.warn(
+            _("{number} of {total} {part} labels never occur in training and count as wrong: {labels}.").format(
+                number=f"{new.total():,}",
+                total=f"{len(labels):,}",
+                part=part,
+                labels=", ".join(label[:40] for label in sorted(new)[:_SHOWN_LABELS]),
+            )
+        )
+    if copies := sum(example.key in texts for example in examples):
+        reporter.warn(
+            _("{copies} of {parts} {part} texts also occur in training, so the scores are too optimistic.").format(
+                copies=f"{copies:,}", parts=f"{len(examples):,}", part=part
             )
         )

@@ -1,28 +1,49 @@
-"""Texts as networks read them: units and their tokens, as numbers in padded batches."""
+"""Texts as models read them: units and their tokens, as numbers in padded batches, and the vectors of all sentences.
+
+The vectors are computed once, and kept in float16: in memory, or on disk in one memory-mapped .npy file, so an epoch
+does not run the biLM. The file is joined from parts in the work folder of a job, each with the vectors of a window of
+sentences, so an interrupted command can resume.
+"""
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain
+from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmo_zh.bundle.word2vec_table import Word2Vec
+from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
-from elmo_zh.language import ngettext
+from elmo_zh.errors import OptionError
+from elmo_zh.language import _
+from elmo_zh.reader.lstm import iter_length_sorted
+from elmo_zh.run.arrays import load_npy, save_npy, write_header
+from elmo_zh.run.files import require_disk_space
+from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.tasks.layers import ALONE, FIRST, FIRST_CHARACTER, INSIDE, LAST, NO_TOKEN, UNKNOWN_CHARACTER, Batch
-from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
 from elmo_zh.text.normalise import identity_spans
 from elmo_zh.text.preparation import align_sentences
-from elmo_zh.text.sentences import LONGEST_SENTENCE, split_between_tokens, split_sentences
+from elmo_zh.text.sentences import LONGEST_SENTENCE, WINDOW_ITEMS, iter_windows
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
+# Character numbers.
+PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
+# Place of a unit in its token; the first is for a unit without a token, such as a space.
+NO_TOKEN, ALONE, FIRST, INSIDE, LAST = PLACES = range(5)
+# Maximum units in a batch, including padding, to bound memory. A longer text gets a batch of its own.
+_BATCH_UNITS = 8192
 # Only the first characters of a long word are read.
 _MOST_CHARACTERS = 16
 # The columns that each n-gram joins: 0 to 4 are units, from two before to two after; 5 to 7 are words, from one before
@@ -31,6 +52,8 @@ _TEMPLATES = (
     *((0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (2, 3), (3, 4), (1, 3), (0, 1, 2), (1, 2, 3), (2, 3, 4)),
     *((5,), (6,), (7,), (5, 6), (6, 7), (6, 10), (2, 10), (8, 10), (9, 10)),
 )
+Sentence = tuple[str, ...]
+Target = int | float | list[int]
 _HASH_FACTOR, _HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -58,7 +81,7 @@ class TextReader:
         """Prepare to read texts; units are characters or, with `by_words`, the segmenter's tokens."""
         self._embedder, self._by_words = embedder, by_words
         self._splits = embedder.bundle.text is not None and embedder.bundle.text.split_sentences
-        self._forms = TokenForms(embedder.bundle)
+        self.known_form = TokenForms(embedder.bundle).known_form  # a word as the model's vocabulary spells it
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
         """Split a raw text into sentences, tokens and units, or keep the units that are given."""
@@ -77,16 +100,11 @@ class TextReader:
         owners, places = find_owners(units, tokens, len(text))
         return UnitText(text, units, sentences, owners, places)
 
-    def sentences(self, text: str) -> list[str]:
-        """Return the sentences of a text, or the whole text if the model was not trained on sentences."""
-        split = split_between_tokens if self._embedder.bundle.keeps_tokens else split_sentences
-        return split(text) if self._splits else [text]
-
     def read_example(self, example: Example) -> list[UnitText]:
         """Return an example's texts, split into the units that its labels belong to; given words form one sentence."""
         if example.words is None or example.units is None:
             return [self.read(text, example.units) for text in example.texts]
-        tokens = tuple(self._forms.known_form(word) for word in example.words)
+        tokens = tuple(self.known_form(word) for word in example.words)
         owners, places = np.arange(len(tokens), dtype=np.int64), np.full(len(tokens), ALONE, np.int64)
         return [UnitText(example.texts[0], example.units, (tokens,) if tokens else (), owners, places)]
 
@@ -117,23 +135,92 @@ def find_owners(
 
 
 def read_texts(examples: Sequence[Example], embedder: ElmoEmbedder, reporter: Reporter) -> Texts:
-    """Segment the texts of examples, and return them in order; report sentences that are cut."""
+    """Segment the texts of examples, and return them in order."""
     reader = TextReader(embedder, by_words=True)
     texts = []
     with reporter.progress("segment", unit="texts", total=len(examples)) as progress:
         for example in examples:
             texts.append(reader.read_example(example))
             progress.update(1)
-    sentences = (sentence for example in examples for text in example.texts for sentence in reader.sentences(text))
-    if num_cut := sum(len(sentence) > LONGEST_SENTENCE for sentence in sentences):
-        reporter.note(
-            ngettext(
-                "Cut {number} sentence longer than {longest} characters into pieces.",
-                "Cut {number} sentences longer than {longest} characters into pieces.",
-                num_cut,
-            ).format(number=f"{num_cut:,}", longest=f"{LONGEST_SENTENCE:,}")
-        )
     return texts
+
+
+@dataclass(frozen=True, eq=False)
+class VectorCache:
+    """The vectors of distinct sentences, in memory or memory-mapped."""
+
+    first_rows: dict[Sentence, int]  # row of the first token of each sentence
+    # All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token
+    vectors: NDArray[np.float16]
+
+    def rows(self, sentences: Iterable[Sentence]) -> NDArray[np.int64]:
+        """Return the rows of all tokens in the sentences, int64, shape (m,)."""
+        ranges = [np.arange(len(tokens)) + self.first_rows[tokens] for tokens in sentences]
+        return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
+
+    def take(self, rows: NDArray[np.int64]) -> Tensor:
+        """Return the vectors at the given rows, shape (B, T), as float32, shape (L + 1, B, T, 2P)."""
+        return torch.from_numpy(self.vectors[rows]).movedim(2, 0).float()
+
+    @classmethod
+    def in_memory(cls, embedder: ElmoEmbedder, sentences: Iterable[Sentence]) -> "VectorCache":
+        """Compute the vectors of a few sentences, without a file."""
+        first_rows = _number_rows(sentences)
+        zeros = np.zeros((1, embedder.num_layers, embedder.dimension), np.float16)
+        return cls(first_rows, np.concatenate([zeros, *_float16_vectors(embedder, list(first_rows))]))
+
+    @classmethod
+    def on_disk(
+        cls, work: Work, embedder: ElmoEmbedder, sentences: Iterable[Sentence], *, most_sentences: int = WINDOW_ITEMS
+    ) -> "VectorCache":
+        """Compute distinct sentences' vectors, or continue with those in the work, made from the same sentences."""
+        first_rows = _number_rows(sentences)
+        num_tokens = sum(map(len, first_rows))
+        shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
+        joined = work.finished("join")
+        if not joined:
+            require_disk_space(work.path / "vectors", 4 * int(np.prod(shape)))
+            step = Step(
+                name="vectors", compute=partial(_write_vectors, embedder), unit="tokens", size=int, total=num_tokens
+            )
+            parts = list(work.run(step, iter_windows(first_rows, len, most_items=most_sentences)))
+            files = [part.file("npy") for part in parts]
+            joined = list(work.run(Step(name="join", compute=partial(_join, shape)), [files]))
+            work.discard("vectors")
+        vectors: Any = np.load(joined[0].file("npy"), mmap_mode="r", allow_pickle=False)
+        return cls(first_rows, vectors)
+
+
+def _number_rows(sentences: Iterable[Sentence]) -> dict[Sentence, int]:
+    """Map each distinct sentence to the row of its first token; row 0 is for units without a token."""
+    rows: dict[Sentence, int] = {}
+    row = 1
+    for tokens in dict.fromkeys(sentences):
+        rows[tokens] = row
+        row += len(tokens)
+    return rows
+
+
+def _write_vectors(embedder: ElmoEmbedder, window: Sequence[Sentence], files: Files) -> int:
+    """Write the vectors of some sentences; return the number of tokens."""
+    vectors = np.concatenate(_float16_vectors(embedder, window))
+    with files.file("npy") as path:
+        save_npy(path, vectors)
+    return len(vectors)
+
+
+def _join(shape: tuple[int, ...], parts: Sequence[Path], files: Files) -> None:
+    """Write all vectors as one array, with the zeros of row 0 first."""
+    with files.file("npy") as path, path.open("wb") as file:
+        write_header(file, np.float16, shape)
+        file.write(np.zeros(shape[1:], np.float16).data)
+        for part in parts:
+            file.write(load_npy(part).data)
+
+
+def _float16_vectors(embedder: ElmoEmbedder, sentences: Sequence[Sentence]) -> list[NDArray[np.float16]]:
+    """Return the layers of each sentence by token, float16, shape (n, L + 1, 2P)."""
+    return [layers.transpose(1, 0, 2).astype(np.float16) for layers in embedder.compute_vectors(sentences)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,31 +237,41 @@ class EncodedText:
         return len(self.places)
 
 
-class KnownCharacters:
-    """The characters that get their own vectors: those that occur more than once in the training texts."""
+@dataclass(frozen=True, eq=False)
+class Item:
+    """An encoded example: its text, or the two texts of a pair, and the target."""
 
-    def __init__(self, characters: str) -> None:
-        self.characters = characters
-        self._numbers = {character: number for number, character in enumerate(characters, start=FIRST_CHARACTER)}
+    texts: tuple[EncodedText, ...]
+    target: Target = 0
 
-    @classmethod
-    def of(cls, texts: Iterable[str]) -> "KnownCharacters":
-        """Return the characters that occur at least twice, most frequent first."""
-        counts = Counter(character for text in texts for character in text)
-        frequent = [character for character, count in counts.items() if count > 1]
-        return cls("".join(sorted(frequent, key=lambda character: (-counts[character], character))))
+    @property
+    def length(self) -> int:
+        """Number of units in the longest text."""
+        return max(map(len, self.texts))
 
-    def __len__(self) -> int:
-        return FIRST_CHARACTER + len(self.characters)
 
-    def spell(self, units: Sequence[str]) -> NDArray[np.int64]:
-        """Return the numbers of each unit's characters, padded with 0, int64, shape (n, C)."""
-        width = min(max(map(len, units), default=1), _MOST_CHARACTERS)
-        found = np.zeros((len(units), max(width, 1)), np.int64)
-        for row, unit in enumerate(units):
-            for place, character in enumerate(unit[:width]):
-                found[row, place] = self._numbers.get(character, UNKNOWN_CHARACTER)
-        return found
+def short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indexes of texts in batches of bounded size; a text without units counts as one unit."""
+    return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A padded batch of texts; tensors of unused inputs are empty."""
+
+    mask: Tensor  # True where there is a unit, shape (B, T); T is at least 1
+    elmo: Tensor  # layers of each unit's token, float32, shape (L + 1, B, T, 2P)
+    word2vec: Tensor  # word2vec vector of each unit's token, float32, shape (B, T, P)
+    characters: Tensor  # numbers of the unit's characters, 0 where padded, int64, shape (B, T, C)
+    places: Tensor  # place of the unit in its token, int64, shape (B, T)
+    grams: Tensor  # hashes of the n-grams around the unit, int64, shape (B, T, G)
+
+
+def known_characters(texts: Iterable[str]) -> str:
+    """Return the characters that get their own vectors: those that occur at least twice, most frequent first."""
+    counts = Counter(character for text in texts for character in text)
+    frequent = [character for character, count in counts.items() if count > 1]
+    return "".join(sorted(frequent, key=lambda character: (-counts[character], character)))
 
 
 def hash_grams(text: UnitText) -> NDArray[np.int64]:
@@ -203,25 +300,35 @@ def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
 class TextEncoder:
     """Turns texts into numbers and batches of tensors."""
 
-    # The ELMo vectors of all sentences, or a biLM that computes them; None without this input
-    cache: VectorCache | LiveVectors | None
+    cache: VectorCache | None  # the ELMo vectors of all sentences; None without this input
     word2vec: Word2Vec | None  # None without this input
-    characters: KnownCharacters | None  # the characters with their own vectors; None without this input
+    alphabet: str | None  # the characters with their own vectors; None without this input
     has_grams: bool = False  # whether n-grams are read
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {character: number for number, character in enumerate(self.alphabet or "", start=FIRST_CHARACTER)}
 
     def encode(self, text: UnitText) -> EncodedText:
         """Look up the numbers that a network reads for each unit of a text."""
-        nothing = np.zeros(len(text.owners), np.int64)
-        elmo_rows = word2vec_rows = nothing
+        elmo_rows = word2vec_rows = np.zeros(len(text.owners), np.int64)
         characters = np.zeros((len(text.owners), 1), np.int64)
         if self.cache is not None:
             elmo_rows = _of_owners(self.cache.rows(text.sentences), text.owners)
         if self.word2vec is not None:
             word2vec_rows = _of_owners(self.word2vec.rows(text.tokens), text.owners)
-        if self.characters is not None:
-            characters = self.characters.spell([text.text[start:end] for start, end in text.units])
+        if self.alphabet is not None:
+            units = [text.text[start:end] for start, end in text.units]
+            characters = np.zeros((len(units), min(max(map(len, units), default=1), _MOST_CHARACTERS)), np.int64)
+            for row, unit in enumerate(units):
+                for place, character in enumerate(unit[:_MOST_CHARACTERS]):
+                    characters[row, place] = self._numbers.get(character, UNKNOWN_CHARACTER)
         grams = hash_grams(text) if self.has_grams else np.zeros((len(text.owners), 0), np.int64)
         return EncodedText(elmo_rows, word2vec_rows, characters, text.places, grams)
+
+    def batches(self, items: Sequence[Item]) -> list[Batch]:
+        """Return one batch with the items' texts; for pairs, one with the first texts and one with the second."""
+        return [self.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
 
     def batch(self, texts: Sequence[EncodedText]) -> Batch:
         """Pad texts to one batch, and look up their vectors."""
@@ -234,7 +341,7 @@ class TextEncoder:
         if self.word2vec is not None:
             rows = _padded([text.word2vec_rows for text in texts], shape)
             word2vec = torch.from_numpy(self.word2vec.table[rows]).float()
-        if self.characters is not None:
+        if self.alphabet is not None:
             width = max(text.characters.shape[1] for text in texts)
             characters = _padded([text.characters for text in texts], (*shape, width))
         return Batch(
@@ -266,6 +373,46 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
     if embedder.unknown != "backoff":
         return word2vec
     return word2vec.of_words(token for sentence in sentences for token in sentence)
+
+
+def load_vectors(path: Path, texts: Texts, settings: HeadSettings) -> NDArray[Any] | Word2Vec:
+    """Read vectors of other programs, of examples (.npy) or of words; raise OptionError if they do not suit the data.
+
+    A word without a vector of its own gets the mean vector of the words inside it, as for `embed.unknown=backoff`.
+    """
+    if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):
+        raise OptionError(
+            _("--vectors {path}: vectors of examples (.npy) are for classes, vectors of words also for tags.").format(
+                path=path
+            )
+        )
+    if path.suffix == ".npy":
+        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if rows.ndim != 2 or len(rows) != len(texts) or rows.dtype.kind != "f":
+            raise OptionError(
+                _(
+                    "--vectors {path}: the array is {dtype} of shape {shape}; expected a row of floating-point numbers"
+                    " for each of {number} examples, in the order of the training, development and test files."
+                ).format(path=path, dtype=rows.dtype, shape=rows.shape, number=f"{len(texts):,}")
+            )
+        return rows
+    words = {word for sentence in sentences_of(texts) for word in sentence}
+    parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}
+    parts -= set(SPECIALS)
+    lines = (line.rstrip(" ").split(" ") for line in iter_lines(path))
+    numbers = {cells[0]: cells[1:] for cells in lines if len(cells) > 2 and cells[0] in parts}  # the header has two
+    try:
+        table = np.array(list(numbers.values()), np.float32).reshape(len(numbers), -1)
+        np.asarray_chkfinite(table)
+    except ValueError:
+        raise OptionError(
+            _(
+                "--vectors {path}: expected vectors of words, all of the same length, in word2vec's text format; some"
+                " for words in the data."
+            ).format(path=path)
+        ) from None
+    table = np.concatenate([np.zeros((len(SPECIALS), table.shape[1]), np.float32), table])
+    return Word2Vec(Vocabulary((*SPECIALS, *numbers)), table.astype(np.float16)).of_words(sorted(words))
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,7 +1,6 @@
 """Models for tasks as scikit-learn estimators, for pipelines, cross-validation and grid searches."""
 
-from collections.abc import Iterable, Sequence, Sized
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,16 +19,15 @@ from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import HELD_OUT_FRACTION, Dataset, Split, choose_rows
 from elmo_zh.tasks.fit import with_inputs
-from elmo_zh.tasks.predictions import ClassPrediction, TagPrediction
-from elmo_zh.tasks.prepared_task import PreparedTask
-from elmo_zh.tasks.scores import main_metric, score_predictions
+from elmo_zh.tasks.scores import ClassPrediction, TagPrediction, main_metric, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
+from elmo_zh.tasks.train import PreparedTask
 from elmo_zh.text.normalise import identity_spans
 
 try:
     from sklearn.base import ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
     from elmo_zh.sklearn import StringEstimator, label_column, list_strings
 except ImportError:
@@ -93,7 +91,8 @@ class _TaskEstimator(StringEstimator):
 
     def _fit(self, examples: Sequence[Example], scheme: str = "") -> None:
         job = self._job()
-        _require_two(examples)
+        if len(examples) < 2:
+            raise ValueError(f"fit: {len(examples)} texts; expected at least two: one decides when to stop")
         seed = job.files.seed
         rows = np.arange(len(examples))
         dev = choose_rows(examples, rows, max(1, round(HELD_OUT_FRACTION * len(examples))), seed)
@@ -101,19 +100,17 @@ class _TaskEstimator(StringEstimator):
         dataset = Dataset(examples=examples, split=split, scheme=scheme, files={})
         embedder = self._load_model()
         reporter = SilentReporter()
-        job = replace(job, settings=with_inputs(job.settings, dataset, embedder, reporter))
+        job = with_inputs(job, dataset, embedder, reporter)
         with TemporaryDirectory() as folder:
             work = Work(Path(folder), reporter)
             task = PreparedTask.prepare(job, dataset, embedder, work)
-            trained = task.train(seed, work.within("network"))
-            head = task.load(seed, trained)
-            mixture = task.mix(head, seed, work.within("crf")) if job.settings.head == "mixture" else None
+            trained = task.train(seed)
+            members = task.members(task.head(seed, trained.weights), seed, work)
         scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
-        head = mixture.tagger if mixture and mixture.tagger else head
-        description = task.describe(scores, head, mixture)
+        description = task.describe(scores, members)
         word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
-        kept = head if description.has_network else None
-        self.task_ = TaskModel(description, kept, embedder, word2vec, dict(mixture.linear) if mixture else None)
+        head = members.head if description.has_network else None
+        self.task_ = TaskModel(description, head, embedder, word2vec, members.linear)
 
     def _job(self) -> FitJob:
         """Return the settings as `task fit` takes them; raise ValueError for a setting that it would reject."""
@@ -123,19 +120,20 @@ class _TaskEstimator(StringEstimator):
             raise refusal(ValueError, "fit", "inputs", inputs, f"a list of some of {', '.join(INPUTS)}, each once")
         if self._kind == "tag":
             check_choice(self.metric, ["accuracy"], "fit", "metric")
-        return FitJob(
-            files=DataFiles(**self._chosen(DataFiles)),
-            reading=Reading(kind=self._kind),
-            settings=HeadSettings(kind=self._kind, inputs=tuple(map(str, names)), **self._chosen(HeadSettings)),
-            training=TrainSettings(**self._chosen(TrainSettings)),
+        files, training, settings = (
+            {
+                name: check_value(value, getattr(self, name), "fit")
+                for name, value in values_of(group).items()
+                if hasattr(self, name)
+            }
+            for group in (DataFiles, TrainSettings, HeadSettings)
         )
-
-    def _chosen(self, group: type) -> dict[str, Any]:
-        return {
-            name: check_value(value, getattr(self, name), "fit")
-            for name, value in values_of(group).items()
-            if hasattr(self, name)
-        }
+        return FitJob(
+            files=DataFiles(**files),
+            reading=Reading(kind=self._kind),
+            settings=HeadSettings(kind=self._kind, inputs=tuple(map(str, names)), **settings),
+            training=TrainSettings(**training),
+        )
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the trained model to a task folder for `TaskModel.load` and `elmo-zh task predict`.
@@ -181,36 +179,31 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
             BundleError: If the folder is not a valid bundle.
         """
         texts, labels = list_strings(X, "fit"), label_column(y)
-        _require_as_many(texts, labels, "fit")
-        _require_two(texts)
+        check_consistent_length(texts, labels)
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("fit: all texts have the same label; expected at least two labels")
-        names = self._names()
+        names = list(map(str, self.classes_))
         self._fit([Example((text,), (names[number],)) for text, number in zip(texts, numbers, strict=True)])
         return self
 
-    def _names(self) -> list[str]:
-        return list(map(str, self.classes_))
-
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
         """Return the most probable label of each string."""
-        probabilities = self.predict_proba(X)
-        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
-        return found
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
         """Return the probability of each label, in the order of `classes_`, float64, shape (N, K)."""
         check_is_fitted(self, "task_")
         predictions = self.task_.predict(list_strings(X, "predict"))
-        columns = {name: column for column, name in enumerate(self._names())}
-        found = np.zeros((len(predictions), len(columns)))
-        for row, prediction in enumerate(predictions):
-            assert isinstance(prediction, ClassPrediction)
-            for name, probability in prediction.probabilities.items():
-                found[row, columns[name]] = probability
-        return found
+        names = list(map(str, self.classes_))
+        rows = [
+            [prediction.probabilities.get(name, 0.0) for name in names]
+            for prediction in predictions
+            if isinstance(prediction, ClassPrediction)
+        ]
+        return np.array(rows, np.float64).reshape(-1, len(names))
 
 
 class ElmoTagger(_TaskEstimator):
@@ -260,18 +253,8 @@ class ElmoTagger(_TaskEstimator):
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:
     texts, tags = list_strings(X, call), check_tags(y, call)
-    _require_as_many(texts, tags, call)
+    check_consistent_length(texts, tags)
     for number, (text, each) in enumerate(zip(texts, tags, strict=True)):
         if len(text) != len(each):
             raise ValueError(f"{call}: text {number} has {len(text)} characters and {len(each)} tags")
     return [Example((text,), each, identity_spans(len(text))) for text, each in zip(texts, tags, strict=True)]
-
-
-def _require_two(texts: Sized) -> None:
-    if len(texts) < 2:
-        raise ValueError(f"fit: {len(texts)} texts; expected at least two: one decides when to stop")
-
-
-def _require_as_many(texts: Sized, labels: Sized, call: str) -> None:
-    if len(texts) != len(labels):
-        raise ValueError(f"{call}: {len(texts)} texts and {len(labels)} labels; expected equal numbers")

@@ -26,10 +26,9 @@ from sklearn.preprocessing import normalize
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.reader.bilm import threads
-from elmo_zh.tasks.datasets import Numbers
-from elmo_zh.tasks.encode_texts import Texts
-from elmo_zh.tasks.layers import Sizes
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.datasets import Dataset, Numbers, fold_numbers
+from elmo_zh.tasks.encode_texts import Texts, VectorCache
+from elmo_zh.tasks.networks import Sizes
 
 # Kinds of features, which are also the names of linear members; NETWORK is the only other member.
 CHARACTERS, WORD2VEC, ELMO, NETWORK = "characters", "word2vec", "elmo", "bilstm"
@@ -113,9 +112,10 @@ class Features:
         assert word2vec is not None
         return cls.of_vectors(texts, lambda text: word2vec.table[word2vec.rows(text.tokens)])
 
-    def at(self, rows: Numbers | slice, columns: Numbers | None = None) -> Matrix:
-        """Return the features of some examples; a pair has twice as many columns, which compare its texts."""
-        matrices = [matrix[rows] if columns is None else matrix[rows][:, columns] for matrix in self.texts]
+    def at(self, rows: Numbers | slice, grams: Sequence[str] | None = None) -> Matrix:
+        """Return the features of some examples, perhaps only of some n-grams; a pair has two columns for each."""
+        columns = slice(None) if grams is None or not len(self.grams) else np.searchsorted(self.grams, grams)
+        matrices = [matrix[rows][:, columns] for matrix in self.texts]
         if len(matrices) == 1:
             return matrices[0]
         first, second = matrices
@@ -123,14 +123,14 @@ class Features:
             return hstack([abs(first - second), first.minimum(second)], format="csr")
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
-    def useful_columns(self, rows: Numbers, num_classes: int) -> Numbers | None:
+    def useful_grams(self, rows: Numbers, num_classes: int) -> list[str]:
         """Return the n-grams that occur in two of these examples, the most frequent if there are too many."""
-        if not issparse(self.texts[0]):
-            return None
-        width = self.texts[0].shape[1]
-        counts = np.sum([np.bincount(matrix[rows].indices, minlength=width) for matrix in self.texts], axis=0)
+        if not len(self.grams):
+            return []
+        counts = np.sum([np.bincount(matrix[rows].indices, minlength=len(self.grams)) for matrix in self.texts], axis=0)
         frequent = np.argsort(-counts, kind="stable")[: max(1, _MOST_WEIGHTS // (num_classes * len(self.texts)))]
-        return np.sort(frequent[counts[frequent] > 1])
+        useful: list[str] = self.grams[np.sort(frequent[counts[frequent] > 1])].tolist()
+        return useful
 
 
 def _pooled(vectors: NDArray[Any]) -> NDArray[np.float16]:
@@ -187,19 +187,19 @@ def fit_path(
         num_classes: K.
         strengths: Inverse strengths of the penalty, in ascending order.
     """
-    columns = features.useful_columns(rows, num_classes)
-    if columns is None:
+    grams = features.useful_grams(rows, num_classes)
+    is_dense = not len(features.grams)
+    if is_dense:
         most = max(1, _MOST_NUMBERS // features.at(rows[:1]).shape[1])
-        chosen = np.sort(np.random.default_rng(1).permutation(len(rows))[:most])
-        rows, classes = rows[chosen], classes[chosen]
-    matrix = features.at(rows, columns)
+        sample = np.sort(np.random.default_rng(1).permutation(len(rows))[:most])
+        rows, classes = rows[sample], classes[sample]
+    matrix = features.at(rows, grams)
     width = matrix.shape[1]
-    if columns is None:
+    if is_dense:
         shift = matrix.mean(axis=0, dtype=np.float32)
         scale = 1 / np.maximum(matrix.std(axis=0, dtype=np.float32), _SMALLEST)
     else:
         shift, scale = np.zeros(width, np.float32), TfidfTransformer().fit(matrix).idf_.astype(np.float32)
-    grams = [] if columns is None else features.grams[columns].tolist()
     model = LinearModel(
         shift, scale, np.zeros((width, num_classes), np.float32), _log_shares(classes, num_classes), grams
     )
@@ -260,26 +260,22 @@ def fit_linear(features: Features, rows: Numbers, classes: Numbers, num_classes:
         others, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         if len(others):
             models = fit_path(features, rows[others], classes[others], num_classes, strengths)
-            logs = [model.log_probabilities(features.at(rows[own], _columns_of(features, model))) for model in models]
-            best = min(range(len(logs)), key=lambda place: log_loss(logs[place], classes[own]))
+            logs = [predict_rows(model, features, rows[own]) for model in models]
+            losses = [-row_logs[np.arange(len(own)), classes[own]].mean() for row_logs in logs]
+            best = int(np.argmin(losses))
             held_out[own], strengths = logs[best], strengths[best : best + 1]
     [model] = fit_path(features, rows, classes, num_classes, strengths[:1])
     return FittedLinear(model, held_out)
 
 
-def _columns_of(features: Features, model: LinearModel) -> Numbers | None:
-    """Return the columns of the features that a model on n-grams reads."""
-    return np.searchsorted(features.grams, model.grams) if len(features.grams) else None
-
-
 def predict_rows(model: LinearModel, features: Features, rows: Numbers) -> Floats:
     """Return the log-probabilities of some examples, float64, shape (N, K)."""
-    return model.log_probabilities(features.at(rows, _columns_of(features, model)))
+    return model.log_probabilities(features.at(rows, model.grams))
 
 
-def log_loss(logs: Floats, classes: Numbers) -> float:
-    """Return the mean negative log probability of the true class."""
-    return float(-logs[np.arange(len(classes)), classes].mean())
+def held_out_folds(dataset: Dataset, rows: Numbers, seed: int) -> Numbers:
+    """Return the fold of each row; many held-out labels tell enough after two fits."""
+    return fold_numbers(dataset.at(rows), NUM_FOLDS if len(rows) < MANY_ROWS else 2, seed)
 
 
 # Mixtures
@@ -360,34 +356,6 @@ def choose_members(
     return weights, [replace(member, weight=weights.get(member.name, 0.0)) for member in judged]
 
 
-class LinearModels:
-    """Fits linear models on rows of a dataset; the features of all examples are computed once, when needed."""
-
-    def __init__(self, features_of: Callable[[str], Features], fold_of: Callable[[Numbers], Numbers]) -> None:
-        """Take functions that return one kind of features, and the folds of some rows."""
-        self._features_of, self._fold_of = features_of, fold_of
-        self._features: dict[str, Features] = {}
-        self._fitted: dict[tuple[str, bytes, bytes], FittedLinear] = {}
-
-    def features(self, name: str) -> Features:
-        """Return one kind of features of all examples."""
-        if name not in self._features:
-            self._features[name] = self._features_of(name)
-        return self._features[name]
-
-    def fit(self, name: str, rows: Numbers, classes: Numbers) -> FittedLinear:
-        """Return a linear model for these rows, fitting it on the first call; `classes` has the shape of `rows`."""
-        key = (name, rows.tobytes(), classes.tobytes())
-        if key not in self._fitted:
-            features, num_classes = self.features(name), int(classes.max()) + 1
-            self._fitted[key] = fit_linear(features, rows, classes, num_classes, self._fold_of(rows))
-        return self._fitted[key]
-
-    def predict(self, name: str, fitted: FittedLinear, rows: Numbers) -> Floats:
-        """Return the log-probabilities of some rows, float64, shape (N, K)."""
-        return predict_rows(fitted.model, self.features(name), rows)
-
-
 def save_members(path: Path, members: Mapping[str, LinearModel]) -> None:
     """Write linear models, and the n-grams that they read, to a safetensors file."""
     tensors = {}
@@ -415,10 +383,8 @@ def load_members(path: Path, names: Sequence[str], sizes: Sizes, num_texts: int)
         width, num_classes = num_texts * widths.get(name, len(codes)), sizes.num_outputs
         shapes = dict(zip(_ARRAYS, [(width,), (width,), (width, num_classes), (num_classes,)], strict=True))
         arrays = {array: tensors[f"{name}.{array}"] for array in _ARRAYS}
-        wrong = [each for each, shape in shapes.items() if arrays[each].shape != shape]
-        wrong += [each for each, values in arrays.items() if values.dtype != torch.float32]
-        if wrong or codes.dtype != torch.int32 or codes.shape[1:] != (_LONGEST_GRAM,):
-            raise ValueError(f"{name}.{(*wrong, 'grams')[0]} has another shape or type")
+        if any(arrays[array].shape != shape or arrays[array].dtype != torch.float32 for array, shape in shapes.items()):
+            raise ValueError(f"an array of {name} has another shape or type")
         grams = ["".join(chr(code) for code in row if code >= 0) for row in codes.tolist()]
         models[name] = LinearModel(**{array: arrays[array].numpy() for array in _ARRAYS}, grams=grams)
     return models

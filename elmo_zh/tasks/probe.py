@@ -1,10 +1,9 @@
 """Measure what each layer of a model knows: a linear model predicts tags, the nearest neighbour predicts senses."""
 
-import csv
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,28 +14,27 @@ from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.counts import PassedOver
-from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.readers.rows import iter_rows, starts_as_objects
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
-from elmo_zh.run.files import file_digest, parse_json, write_json
+from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.outputs import write_mark, written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
 from elmo_zh.tasks.datasets import describe_data, find_files, load_dataset
-from elmo_zh.tasks.encode_texts import TextReader, UnitText, read_alike, read_texts, word2vec_digest
+from elmo_zh.tasks.encode_texts import TextReader, VectorCache, read_alike, read_texts, word2vec_digest
 from elmo_zh.tasks.linear import Features, fit_path
 from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
-from elmo_zh.tasks.vector_cache import VectorCache
 from elmo_zh.version import __version__
 
 DATA = "probe.json"
 COLUMNS = ("file", "line", "start", "end", "word", "sense")
+_FIELDS = ("context", "target_word", "target_position", "sense")
 # The inverse strength of the penalty.
 _STRENGTH = 10.0
 # word2vec gives a word one vector for all its senses, so this many words on either side are averaged instead.
@@ -112,34 +110,26 @@ class ProbeJob:
     judge: Callable[[NDArray[np.float32]], tuple[float | None, Rows]]  # vectors, shape (N, D) -> dev score, rows
     baseline: Probed
     embedder: ElmoEmbedder
-    word2vec: Path | None
+    word2vec: Word2Vec | None
     data: Mapping[str, Any]  # what the occurrences depend on
     inputs: Sequence[Path]
     output: Path
 
-    valuable: Sequence[str] = field(default=(), init=False)
+    valuable = ()
     may_replace = staticmethod(written_as("probe"))
-
-    @cached_property
-    def _vectors_of_words(self) -> Word2Vec | None:
-        path = self.word2vec or self.embedder.bundle.path
-        if self.word2vec is None and not BundleLayout(path).word2vec.is_file():
-            return None
-        return read_alike(Word2Vec.load(path), self.embedder, [occurrence.beside for occurrence in self.occurrences])
 
     def made_from(self) -> dict[str, Any]:
         """Return what the scores depend on."""
-        return {**self.data, "word2vec": word2vec_digest(self._vectors_of_words), **self.embedder.identity()}
+        return {**self.data, "word2vec": word2vec_digest(self.word2vec), **self.embedder.identity()}
 
     def make(self, path: Path, work: Work) -> ProbeReport:
         """Compute the vectors, judge each layer, and write the report."""
-        cache = VectorCache.on_disk(
-            work.within("vectors"), self.embedder, (occurrence.sentence for occurrence in self.occurrences)
-        )
+        sentences = (occurrence.sentence for occurrence in self.occurrences)
+        cache = VectorCache.on_disk(work.within("vectors"), self.embedder, sentences)
         others = []
-        if word2vec := self._vectors_of_words:
-            rows = [word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
-            others.append(self._probed("word2vec", None, word2vec.table, rows))
+        if self.word2vec is not None:
+            rows = [self.word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
+            others.append(self._probed("word2vec", None, self.word2vec.table, rows))
         rows = [
             cache.first_rows[occurrence.sentence] + np.array(occurrence.places, np.int64)
             for occurrence in self.occurrences
@@ -158,29 +148,29 @@ class ProbeJob:
         return report
 
     def _probed(self, name: str, layer: int | None, vectors: Any, rows: Sequence[NDArray[np.int64]]) -> Probed:
-        means = [
-            np.asarray(vectors[places], np.float32).mean(axis=0)
-            if len(places)
-            else np.zeros(vectors.shape[1], np.float32)
-            for places in rows
-        ]
-        dev_score, counts = self.judge(np.stack(means))
+        means = np.zeros((len(rows), vectors.shape[1]), np.float32)
+        for number, places in enumerate(rows):
+            if len(places):
+                means[number] = np.asarray(vectors[places], np.float32).mean(axis=0)
+        dev_score, counts = self.judge(means)
         return Probed(name=name, layer=layer, rows=counts, dev_score=dev_score)
+
+
+def _vectors_of_words(
+    word2vec: Path | None, embedder: ElmoEmbedder, occurrences: Sequence[Occurrence]
+) -> Word2Vec | None:
+    if word2vec is None and not BundleLayout(embedder.bundle.path).word2vec.is_file():
+        return None
+    vectors = Word2Vec.load(word2vec or embedder.bundle.path)
+    return read_alike(vectors, embedder, [occurrence.beside for occurrence in occurrences])
 
 
 def probe_tags(
     files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None = None,
     force: bool = False, reporter: Reporter | None = None,
 ) -> ProbeReport:  # fmt: skip
-    """Predict the tag of each word, such as its part of speech, from each layer's vectors separately."""
+    """Predict the tag of each word, such as its part of speech, by a linear model on each layer's vectors."""
     reporter = reporter or SilentReporter()
-    return run_job(tag_probe(files, reading, embedder, output, word2vec, reporter), force=force, reporter=reporter)
-
-
-def tag_probe(
-    files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, word2vec: Path | None, reporter: Reporter
-) -> ProbeJob:
-    """Return the job of a probe that fits a linear model on each layer to predict the tags of words."""
     files = find_files(files, reporter)
     dataset = load_dataset(files, reading, reporter)
     if dataset.scheme:
@@ -190,8 +180,8 @@ def tag_probe(
     texts = [text for [text] in read_texts(dataset.examples, embedder, reporter)]
     example_of = np.repeat(np.arange(len(texts)), [len(text.owners) for text in texts])
     words = [text.text[start:end] for text in texts for start, end in text.units]
-    numbers = {label: number for number, label in enumerate(dataset.labels)}
     tags = [tag for example in dataset.examples for tag in example.labels]
+    numbers = {label: number for number, label in enumerate(dataset.labels)}
     classes = np.array([numbers.get(tag, -1) for tag in tags], np.int64)
     train, dev, test = (np.flatnonzero(np.isin(example_of, rows)) for rows in dataset.split.parts().values())
 
@@ -213,24 +203,20 @@ def tag_probe(
     [(usual, _number)] = Counter(tags[row] for row in train).most_common(1)
     baseline = [counts[words[row]].most_common(1)[0][0] if words[row] in counts else usual for row in test]
     right = np.array([guess == tags[row] for guess, row in zip(baseline, test, strict=True)])
-    return ProbeJob(
-        occurrences=[occurrence for text in texts for occurrence in _occurrences(text)],
+    # A unit without a token has zeros.
+    located = [_located(text.sentences, [owner]) for text in texts for owner in text.owners.tolist()]
+    occurrences = [Occurrence(sentence, places, [sentence[place] for place in places]) for sentence, places in located]
+    job = ProbeJob(
+        occurrences=occurrences,
         judge=judge,
         baseline=Probed(name=N_("most frequent tag of the word"), rows=rows_of(right)),
         embedder=embedder,
-        word2vec=word2vec,
+        word2vec=_vectors_of_words(word2vec, embedder, occurrences),
         data=describe_data(dataset, files, reading),
         inputs=(*dataset.files.values(), embedder.bundle.path),
         output=output,
     )
-
-
-def _occurrences(text: UnitText) -> Iterator[Occurrence]:
-    """Yield the token of each unit; a unit without a token has none."""
-    places = [(sentence, place) for sentence in text.sentences for place in range(len(sentence))]
-    for owner in text.owners:
-        sentence, place = places[owner] if owner >= 0 else ((), -1)
-        yield Occurrence(sentence, [place], [sentence[place]]) if sentence else Occurrence()
+    return run_job(job, force=force, reporter=reporter)
 
 
 class MarkedWord(NamedTuple):
@@ -252,9 +238,10 @@ def probe_senses(
     """
     reporter = reporter or SilentReporter()
     marked = read_senses(path, texts, encoding)
-    senses: dict[str, set[str]] = {}
-    for occurrence in marked:
-        senses.setdefault(occurrence.word, set()).add(occurrence.sense)
+    counts = Counter((occurrence.word, occurrence.sense) for occurrence in marked)
+    senses: dict[str, list[str]] = defaultdict(list)
+    for word, sense in sorted(counts):
+        senses[word].append(sense)
     kept = [occurrence for occurrence in marked if len(senses[occurrence.word]) > 1]
     if not kept:
         raise CorpusError(
@@ -265,21 +252,18 @@ def probe_senses(
             path=path, number=f"{len(kept):,}", others=f"{len(marked) - len(kept):,}"
         )
     )
-    counts = Counter((occurrence.word, occurrence.sense) for occurrence in kept)
-    usual = {
-        word: max(sorted(senses_of_word), key=lambda sense: counts[word, sense])
-        for word, senses_of_word in senses.items()
-    }
-    reader, forms = TextReader(embedder, by_words=True), TokenForms(embedder.bundle)
+    usual = {word: max(of_word, key=lambda sense: counts[word, sense]) for word, of_word in senses.items()}
+    reader = TextReader(embedder, by_words=True)
+    occurrences = [_occurrence(occurrence, reader) for occurrence in kept]
     job = ProbeJob(
-        occurrences=[_place(occurrence, reader, embedder, forms) for occurrence in kept],
+        occurrences=occurrences,
         judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
         baseline=Probed(
             name=N_("most frequent sense of the word"),
             rows=_right_rows(kept, [usual[occurrence.word] for occurrence in kept]),
         ),
         embedder=embedder,
-        word2vec=word2vec,
+        word2vec=_vectors_of_words(word2vec, embedder, occurrences),
         data={"digest": file_digest(path), "marked": [list(occurrence) for occurrence in kept]},
         inputs=(path, *([texts] if texts else []), embedder.bundle.path),
         output=output,
@@ -287,30 +271,32 @@ def probe_senses(
     return run_job(job, force=force, reporter=reporter)
 
 
-def _place(marked: MarkedWord, reader: TextReader, embedder: ElmoEmbedder, forms: TokenForms) -> Occurrence:
+def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
     """Return the tokens of the word's sentence, and those that it consists of or overlaps."""
-    if not isinstance(marked.text, str):
-        tokens, places = tuple(map(forms.known_form, marked.text)), [marked.start]
+    if isinstance(marked.text, str):
+        characters = np.array([(place, place + 1) for place in range(len(marked.text))], np.int32)
+        text = reader.read(marked.text, characters[marked.start : marked.start + len(marked.word)])
+        sentence, places = _located(text.sentences, dict.fromkeys(text.owners.tolist()))
     else:
-        text, offset, end = marked.text, 0, marked.start + len(marked.word)
-        for sentence in reader.sentences(text):
-            if offset <= marked.start and end <= offset + len(sentence):
-                text = sentence
-                break
-            offset += len(sentence)
-        else:  # the word crosses the end of a sentence
-            offset = 0
-        line = embedder.prepare(text)
-        inside = (line.offsets[:, 0] + offset < end) & (line.offsets[:, 1] + offset > marked.start)
-        tokens, places = tuple(line.tokens), np.flatnonzero(inside).tolist()
+        sentence, places = tuple(map(reader.known_form, marked.text)), [marked.start]
     if not places:
-        return Occurrence(tokens)
-    before, after = tokens[max(0, places[0] - _WINDOW_WORDS) : places[0]], tokens[places[-1] + 1 :]
-    return Occurrence(tokens, places, [*before, *after[:_WINDOW_WORDS]])
+        return Occurrence()
+    before, after = sentence[max(0, places[0] - _WINDOW_WORDS) : places[0]], sentence[places[-1] + 1 :]
+    return Occurrence(sentence, places, [*before, *after[:_WINDOW_WORDS]])
+
+
+def _located(sentences: Sequence[tuple[str, ...]], tokens: Iterable[int]) -> tuple[tuple[str, ...], list[int]]:
+    """Return the sentence with the first of some tokens, numbered through all sentences, and their places in it."""
+    start = 0
+    for sentence in sentences:
+        if places := [token - start for token in tokens if 0 <= token - start < len(sentence)]:
+            return sentence, places
+        start += len(sentence)
+    return (), []
 
 
 def _right_rows(marked: Sequence[MarkedWord], senses: Sequence[str]) -> Rows:
-    return np.array([(each.sense == sense, 1.0) for each, sense in zip(marked, senses, strict=True)], np.float64)
+    return np.array([(word.sense == sense, 1.0) for word, sense in zip(marked, senses, strict=True)], np.float64)
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
@@ -332,25 +318,23 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
     The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).
     """
-    marked: list[MarkedWord] = []
+    lines_of = cache(lambda name: list(iter_lines((texts or path.parent) / name)))
+    marked = []
     for source in find_sources([str(path)]).sources:
         for text in decoded_files(source, encoding, PassedOver()):
-            is_json = text.head(_LONGEST_LINE).lstrip().startswith("{")
-            records = _objects(text) if is_json else _table_rows(text, texts or path.parent)
-            number = 1 if is_json else 2
-            try:
-                for word in records:
-                    number += 1
-                    marked += [word] if word else []
-            except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
-                raise CorpusError(
-                    _("{name}: line {number} does not mark a word ({error}). Expected {expected}.").format(
-                        name=text.name,
-                        number=number,
-                        error=str(error)[:120],
-                        expected="context, target_word, target_position, sense" if is_json else ", ".join(COLUMNS),
-                    )
-                ) from None
+            is_json = starts_as_objects(text.head(_LONGEST_LINE))
+            for number, values in iter_rows(text, "jsonl" if is_json else "tsv"):
+                try:
+                    marked.append(_of_object(values) if is_json else _of_row(values, lines_of))
+                except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
+                    raise CorpusError(
+                        _("{name}: line {number} does not mark a word ({error}). Expected {expected}.").format(
+                            name=text.name,
+                            number=number,
+                            error=str(error)[:120],
+                            expected=", ".join(_FIELDS if is_json else COLUMNS),
+                        )
+                    ) from None
     if not marked:
         raise CorpusError(
             _("{path} has no marked words. Give a table or JSON lines with one marked word per line.").format(path=path)
@@ -358,13 +342,8 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
     return marked
 
 
-def _objects(text: DecodedText) -> Iterator[MarkedWord | None]:
-    for line in text.whole_lines(_LONGEST_LINE):
-        yield _object(parse_json(line)) if line.strip() else None
-
-
-def _object(record: dict[str, Any]) -> MarkedWord:
-    context, position, word, sense = (record[key] for key in ("context", "target_position", "target_word", "sense"))
+def _of_object(record: Mapping[str, Any]) -> MarkedWord:
+    context, word, position, sense = (record[field] for field in _FIELDS)
     if not isinstance(context, list) or not isinstance(position, int) or not 0 <= position < len(context):
         raise ValueError(f"target_position {position} is no position in context")
     if not word or not sense or context[position] not in (_TARGET, word):
@@ -376,20 +355,12 @@ def _object(record: dict[str, Any]) -> MarkedWord:
     return MarkedWord(word, "|".join(map(str, senses)), (*before, word, *after), len(before))
 
 
-def _table_rows(text: DecodedText, texts: Path) -> Iterator[MarkedWord | None]:
-    lines_of: dict[str, Sequence[str]] = {}
-    rows = csv.reader(text.whole_lines(_LONGEST_LINE), delimiter="\t", quoting=csv.QUOTE_NONE)
-    head = next(rows, [])
-    if tuple(head[: len(COLUMNS)]) != COLUMNS:
-        raise ValueError(f"the columns are {', '.join(head)[:60]}")
-    for row in rows:
-        name, word, sense = row[0], row[4], row[5]
-        line, start, end = map(int, row[1:4])
-        if name not in lines_of:
-            lines_of[name] = list(iter_lines(texts / name))
-        raw = lines_of[name][line]
-        if not word or not sense or len(row) != len(head) or start < 0 or raw[start:end] != word:
-            raise ValueError(
-                f"line {line} of {name} has {raw[start:end][:20]!r} at characters {start} to {end}, not {word!r}"
-            )
-        yield MarkedWord(word, sense, raw, start)
+def _of_row(values: Mapping[str, str], lines_of: Callable[[str], Sequence[str]]) -> MarkedWord:
+    name, word, sense = values["file"], values["word"], values["sense"]
+    line, start, end = (int(values[column]) for column in ("line", "start", "end"))
+    text = lines_of(name)[line]
+    if not word or not sense or start < 0 or text[start:end] != word:
+        raise ValueError(
+            f"line {line} of {name} has {text[start:end][:20]!r} at characters {start} to {end}, not {word!r}"
+        )
+    return MarkedWord(word, sense, text, start)

@@ -1,9 +1,8 @@
 """A trained task: the files of its folder, its description in task.json, and TaskModel, which labels text."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from shutil import copytree
@@ -11,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import ValidationError, convert
 from safetensors import SafetensorError
 
-from elmo_zh.bundle import BundleLayout
-from elmo_zh.bundle.find_bundle import STARTER, explain_no_starter, find_bundle, find_same_bundle
+from elmo_zh.bundle.find_bundle import explain_no_starter, find_bundle, find_same_bundle
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_strings, refusal
-from elmo_zh.choices import EMBED_PRECISIONS
 from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
@@ -31,21 +29,26 @@ from elmo_zh.run.outputs import claimed_output, require_unchanged, write_mark, w
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.datasets import report_reading
 from elmo_zh.tasks.encode_texts import (
-    KnownCharacters,
+    FIRST_CHARACTER,
+    Item,
     TextEncoder,
     TextReader,
     Texts,
     UnitText,
+    VectorCache,
     read_alike,
     sentences_of,
 )
-from elmo_zh.tasks.layers import Sizes
 from elmo_zh.tasks.linear import MEMBERS, NETWORK, Features, LinearModel, load_members, mix, network_logs, save_members
-from elmo_zh.tasks.predictions import NumberPrediction, Prediction, TagPrediction, class_prediction, tag_prediction
-from elmo_zh.tasks.scores import main_metric, score_predictions
-from elmo_zh.tasks.task_head import TagProbabilities, TaskHead
-from elmo_zh.tasks.train_head import Item, predict_items
-from elmo_zh.tasks.vector_cache import VectorCache
+from elmo_zh.tasks.networks import Sizes, TaskHead, predict_items
+from elmo_zh.tasks.scores import (
+    NumberPrediction,
+    Prediction,
+    class_prediction,
+    main_metric,
+    score_predictions,
+    tag_prediction,
+)
 from elmo_zh.text.sentences import iter_windows
 from elmo_zh.version import __version__
 
@@ -64,7 +67,7 @@ class TaskLayout:
         self.head = path / "head.safetensors"
         # The linear models of a mixture; with them the network may be missing.
         self.linear = path / "linear.safetensors"
-        # The bundle with the biLM that was trained with the network; only with --fine-tune.
+        # The bundle with the biLM that earlier versions could train with the network.
         self.model = path / "model"
         # The figures of each epoch, one JSON object a line, and their picture.
         self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
@@ -85,9 +88,8 @@ class TaskDescription:
     mean: float  # mean of the numbers in training, for regression
     scale: float  # their standard deviation
     # The bundle's path in training, its digest, `unknown` and `precision` of `ElmoEmbedder.load` (unk and float32 if
-    # missing). If the biLM was trained too, the digest is for the bundle in the task's folder, and `started_from` has
-    # the digest of the bundle it started from.
-    model: Mapping[str, Any]
+    # missing). With `started_from`, the digest is for the bundle in the task's folder.
+    model: Mapping[str, str]
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
     layer_weights: Mapping[str, list[float]]  # the weight of each ELMo layer, by place: input, output
@@ -113,13 +115,21 @@ class TaskDescription:
         """The text and label columns of the training data, also used for other files; empty if unknown."""
         return tuple(self.training.get("columns", ()))
 
-    def save(self, layout: TaskLayout) -> None:
-        """Write task.json, including the digests of existing weights, and the mark of the complete folder."""
-        files = [path for path in (layout.head, layout.linear) if path.is_file()]
-        own = {**asdict(self), "digests": {path.name: file_digest(path) for path in files}}
-        number = MIXTURE_FORMAT if self.members else TASK_FORMAT
-        write_json(layout.description, {"format": number, "elmo_zh": __version__, **own})
-        write_mark(layout.path, "task", number, {"model": self.model.get("digest")})
+
+def write_task(
+    layout: TaskLayout, description: TaskDescription, head: TaskHead | None, linear: Mapping[str, LinearModel]
+) -> TaskDescription:
+    """Write weights, task.json and the mark of the complete folder; return the description with the digests."""
+    if head is not None and description.has_network:
+        save_tensors({name: weights.contiguous() for name, weights in head.state_dict().items()}, layout.head)
+    if linear:
+        save_members(layout.linear, linear)
+    files = [path for path in (layout.head, layout.linear) if path.is_file()]
+    description = replace(description, digests={path.name: file_digest(path) for path in files})
+    number = MIXTURE_FORMAT if description.members else TASK_FORMAT
+    write_json(layout.description, {"format": number, "elmo_zh": __version__, **asdict(description)})
+    write_mark(layout.path, "task", number, {"model": description.model.get("digest")})
+    return description
 
 
 def _damaged(path: Path, reason: object) -> RunError:
@@ -151,49 +161,28 @@ def load_description(layout: TaskLayout) -> TaskDescription:
                     " the task again with: elmo-zh task fit"
                 ).format(path=path, format=content["format"])
             )
-        later = {name: dict(content.get(name, {})) for name in ("members", "digests")}
-        values = {each.name: content[each.name] for each in fields(TaskDescription) if each.name not in later} | later
-        values["settings"] = HeadSettings(**{**content["settings"], "inputs": tuple(content["settings"]["inputs"])})
-        values["sizes"] = Sizes(**content["sizes"])
-        values["labels"] = tuple(str(label) for label in content["labels"])
-        description = TaskDescription(**values)
-        _require_types(description)
+        description = convert(content, TaskDescription)
+        _require_sound(description)
         return description
     except OutputError as error:
         raise RunError(*error.messages) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, repr(error)) from None
+    except (ValidationError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
 
 
-def _require_types(description: TaskDescription) -> None:
-    """Raise ValueError, KeyError or TypeError for a value that no training would write."""
-    settings, sizes, model = description.settings, description.sizes, description.model
-    needed = {"word2vec": [sizes.word2vec_dim], "elmo": [sizes.num_layers, sizes.elmo_dim]}
-    # Two numbers stand for padding and for unknown characters.
-    needed["characters"] = [sizes.num_characters, sizes.num_characters - 1 - len(description.alphabet)]
-    numbers = settings.dropout, settings.mix_penalty, description.mean, description.scale
-    whole = asdict(sizes).values(), (settings.hidden_dim, settings.character_dim)
-    chosen = {
-        "sizes": all(type(number) is int and 0 <= number < 2**31 for each in whole for number in each)
-        and min(sizes.num_outputs, settings.character_dim) > 0
-        and all(size > 0 for name in settings.inputs for size in needed.get(name, [])),
+def _require_sound(description: TaskDescription) -> None:
+    """Raise ValueError for values that no training would write."""
+    settings, sizes, inputs = description.settings, description.sizes, description.settings.inputs
+    conditions = {
         "settings": settings.kind in KINDS and not list(problems_of(settings)),
-        "inputs": bool(settings.inputs) and set(settings.inputs) <= set(INPUTS),
-        "numbers": all(isinstance(number, int | float) and math.isfinite(number) for number in numbers),
-        "dropout": 0 <= settings.dropout <= 1,
-        "scheme": description.scheme in ("", *SCHEMES),
-        "alphabet": isinstance(description.alphabet, str),
+        "inputs": bool(inputs) and set(inputs) <= set(INPUTS),
         "labels": settings.regression or len(description.labels) == sizes.num_outputs,
-        "members": set(description.members) <= set(() if settings.kind == "tag" else MEMBERS)
-        and all(isinstance(weight, float) and 0 < weight <= 1 for weight in description.members.values()),
-        "model": all(isinstance(model[name], str) for name in ("path", "digest")),
-        "unknown": model.get("unknown", "unk") in ("unk", "backoff"),
-        "precision": model.get("precision", "float32") in EMBED_PRECISIONS,
-        "columns": all(isinstance(column, str) for column in description.training.get("columns", ())),
-        "truths": isinstance(settings.regression, bool) and isinstance(description.by_words, bool),
-        **{name: isinstance(getattr(description, name), dict) for name in ("training", "scores", "layer_weights")},
+        "scheme": description.scheme in ("", *SCHEMES),
+        "alphabet": "characters" not in inputs or len(description.alphabet) == sizes.num_characters - FIRST_CHARACTER,
+        "members": set(description.members) <= set(MEMBERS),
+        "model": {"path", "digest"} <= description.model.keys(),
     }
-    if wrong := [name for name, is_right in chosen.items() if not is_right]:
+    if wrong := [name for name, is_sound in conditions.items() if not is_sound]:
         raise ValueError(f"{wrong[0]}: not as task fit writes it")
 
 
@@ -219,8 +208,6 @@ class TaskModel:
     ) -> None:
         self.description, self.embedder = description, embedder
         self._head, self._word2vec, self._linear = head and head.eval(), word2vec, linear or {}
-        has_characters = "characters" in description.settings.inputs
-        self._characters = KnownCharacters(description.alphabet) if has_characters else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -239,16 +226,14 @@ class TaskModel:
         Raises:
             TypeError: If `path` is not a path.
             RunError: If the folder is not a trained task, or is damaged.
-            BundleError: If the bundle is missing or differs from the one used in training, or if one is given although
-                the task has its own.
+            BundleError: If the bundle is missing or differs from the one used in training.
         """
         layout = TaskLayout(Path(path))
         description = load_description(layout)
         head = _load_head(layout, description) if description.has_network else None
         linear = _load_linear(layout, description)
         folder = _find_model(layout, description, model)
-        # Older tasks, and those with a biLM of their own, do not name them.
-        precision, unknown = (description.model.get(*each) for each in (("precision", "float32"), ("unknown", "unk")))
+        precision, unknown = description.model.get("precision", "float32"), description.model.get("unknown", "unk")
         embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
         if embedder.bundle.digest != description.model["digest"]:
             raise BundleError(
@@ -260,17 +245,11 @@ class TaskModel:
         word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
         return cls(description, head, embedder, word2vec, linear)
 
-    def __repr__(self) -> str:
-        settings, members = self.description.settings, self.description.members
-        outputs = f"{len(self.description.labels)} labels, " if self.description.labels else ""
-        parts = f"members {', '.join(members)}" if members else f"inputs {', '.join(settings.inputs)}"
-        return f"<TaskModel {settings.kind} on {self.embedder.bundle.path}: {outputs}{parts}>"
-
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the task to a folder for `load` and `elmo-zh task predict`.
 
-        The folder refers to the bundle and does not contain it, unless the biLM was trained with the network. Unlike
-        a folder written by `task fit`, it has no epoch figures and no pictures.
+        The folder refers to the bundle and does not contain it. Unlike a folder written by `task fit`, it has no epoch
+        figures and no pictures.
 
         Args:
             path: The folder to write; it appears when it is complete.
@@ -280,48 +259,38 @@ class TaskModel:
             TypeError: If `path` is not a path.
             OutputError: If the folder exists and `force` is not given, or it contains something else.
         """
-        output = Path(path)
-        own = self.embedder.bundle.path
+        output, bundle = Path(path), self.embedder.bundle.path
         names = ("path", "force=True")
         with (
-            claimed_output(output, [own], written_as("task"), force=force, names=names),
+            claimed_output(output, [bundle], written_as("task"), force=force, names=names),
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()
             layout = TaskLayout(unfinished)
-            if self._head is not None:
-                own_weights = self._head.state_dict().items()
-                save_tensors({name: weights.contiguous() for name, weights in own_weights}, layout.head)
-            if self._linear:
-                save_members(layout.linear, self._linear)
             if "started_from" in self.description.model:
-                copytree(own, layout.model)
-            self.description.save(layout)
+                copytree(bundle, layout.model)
+            write_task(layout, self.description, self._head, self._linear)
 
-    def predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> list[Prediction]:
+    def predict(self, texts: Iterable[Text]) -> list[Prediction]:
         """Predict labels for raw texts.
 
         Args:
             texts: Strings; for pairs, two strings each.
-            probabilities: Also compute the probabilities of tags and spans; class probabilities are always included.
 
         Returns:
             For each text a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
 
         Raises:
             TypeError: If a single string is given, or an item is not a string (for pairs, two strings).
-            ValueError: If probabilities are requested, and the task has no tags.
         """
-        return list(self.iter_predict(texts, probabilities=probabilities))
+        return list(self.iter_predict(texts))
 
-    def iter_predict(self, texts: Iterable[Text], *, probabilities: bool = False) -> Iterator[Prediction]:
+    def iter_predict(self, texts: Iterable[Text]) -> Iterator[Prediction]:
         """Yield the predictions of `predict` one by one, in bounded memory: up to 2,000 texts are read ahead."""
-        if probabilities and self.description.settings.kind != "tag":
-            raise ValueError("predict: probabilities=True is for tags; classes always have probabilities")
         checked = map(self._check, check_list(texts, "predict", "texts", "a list of texts"))
         for window in iter_windows(checked, lambda each: sum(map(len, each)), most_size=_WINDOW_CHARACTERS):
             read = [[self._reader.read(text) for text in each] for each in window]
-            yield from self._predict(read, with_probabilities=probabilities)
+            yield from self._predict(read)
 
     def _check(self, given: object) -> tuple[str, ...]:
         if self.description.settings.kind != "pairs":
@@ -339,17 +308,17 @@ class TaskModel:
             )
         return found
 
-    def _predict(self, texts: Texts, *, with_probabilities: bool = False) -> list[Prediction]:
+    def _predict(self, texts: Texts) -> list[Prediction]:
         word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
         cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if self.description.reads("elmo") else None
         outputs: list[Any] = []
         if self._head is not None:
             settings = self.description.settings
             has_elmo, has_grams = "elmo" in settings.inputs, settings.kind == "tag" and settings.head != "bilstm"
-            encoder = TextEncoder(cache if has_elmo else None, word2vec, self._characters, has_grams)
-            items = [Item(tuple(map(encoder.encode, example)), 0) for example in texts]
-            method = TaskHead.predict_tags if with_probabilities else TaskHead.predict
-            outputs = predict_items(self._head, items, encoder, method)
+            alphabet = self.description.alphabet if "characters" in settings.inputs else None
+            encoder = TextEncoder(cache if has_elmo else None, word2vec, alphabet, has_grams)
+            items = [Item(tuple(map(encoder.encode, example))) for example in texts]
+            outputs = predict_items(self._head, items, encoder)
         if weights := self.description.members:
             logs = {
                 name: model.log_probabilities(Features.of(name, texts, cache, word2vec, model.grams).at(slice(None)))
@@ -395,11 +364,6 @@ class TaskModel:
 def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
     """Convert a network's output for a text to labels and spans."""
     settings, labels = description.settings, description.labels
-    if isinstance(found, TagProbabilities):
-        plain = as_prediction(description, texts, found.tags)
-        assert isinstance(plain, TagPrediction)
-        spans = [replace(span, probability=each) for span, each in zip(plain.spans, found.of_spans, strict=True)]
-        return replace(plain, spans=spans, probabilities=found.of_tags)
     if settings.kind == "tag":
         tags = [labels[number] for number in found]
         return tag_prediction(texts[0].text, texts[0].units, tags, description.scheme)
@@ -408,67 +372,38 @@ def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found
     return class_prediction(labels, found)
 
 
-def _find_model(layout: TaskLayout, description: TaskDescription, given: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: inside the task's folder, as given, or as used in training."""
+def _find_model(layout: TaskLayout, description: TaskDescription, model: str | Path | None) -> Path:
+    """Return the folder of the task's bundle: as given, inside the task's folder, or as used in training."""
+    if model is not None:
+        return find_bundle(model)
     if "started_from" in description.model:
-        if given is not None:
-            raise BundleError(
-                _("{path} has a model of its own, which was trained with the task. Leave out --model.").format(
-                    path=layout.path
-                )
-            )
-        if not BundleLayout(layout.model).info.is_file():
-            raise BundleError(
-                _("{model}, which was trained with the task, is missing. Copy {path} again.").format(
-                    model=layout.model, path=layout.path
-                )
-            )
         return layout.model
-    if given is not None:
-        return find_bundle(given)
-    path, digest = Path(description.model["path"]), description.model["digest"]
-    if folder := find_same_bundle(digest, path, layout.path):
+    path = Path(description.model["path"])
+    if folder := find_same_bundle(description.model["digest"], path, layout.path):
         return folder
-    if advice := explain_no_starter(path):
-        raise BundleError(
-            _("{path} was trained on the model {STARTER}. {advice}").format(
-                path=layout.path, STARTER=STARTER, advice=advice
-            )
-        )
-    problem = (
-        _("has been replaced by another model")
-        if BundleLayout(path).info.is_file()
-        else _("was not found at that path, beside the task or among the installed models")
-    )
     raise BundleError(
         _(
-            "{path}, the model that {path2} was trained on, {problem}. Give the folder of the original model with"
-            " --model, or in Python with TaskModel.load(path, model=...)."
-        ).format(path=path, path2=layout.path, problem=problem)
+            "{path}, the model that {path2} was trained on, was not found at that path, beside the task or among the"
+            " installed models. Give the folder of the original model with --model, or in Python with"
+            " TaskModel.load(path, model=...). {advice}"
+        )
+        .format(path=path, path2=layout.path, advice=explain_no_starter(path))
+        .rstrip()
     )
 
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
-    def build() -> TaskHead:
-        return TaskHead(
-            description.settings, description.sizes, description.labels, marks_spans=description.marks_spans
-        )
-
     _require_weights(layout.head, description)
     try:
+        # The sizes come from a file, so no memory is allocated for them.
         with torch.device("meta"):
-            num_bytes = 4 * sum(parameter.numel() for parameter in build().parameters())
-    except (RuntimeError, ValueError, ZeroDivisionError) as error:
-        raise _damaged(layout.description, error) from None
-    # The sizes come from a file, so allocate memory only for weights that exist.
-    if num_bytes > layout.head.stat().st_size:
-        raise _damaged(layout.head, _("it is too small for the network that task.json describes"))
-    head = build()
-    try:
-        head.load_state_dict(load_tensors(layout.head))
-    except (SafetensorError, RuntimeError) as error:
+            head = TaskHead(
+                description.settings, description.sizes, description.labels, marks_spans=description.marks_spans
+            )
+        head.load_state_dict(load_tensors(layout.head), assign=True)
+        return head.float()
+    except (SafetensorError, RuntimeError, ValueError) as error:
         raise _damaged(layout.head, error) from None
-    return head
 
 
 def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearModel]:

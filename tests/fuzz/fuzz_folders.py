@@ -22,8 +22,7 @@ from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks.layers import Sizes
-from elmo_zh.tasks.task_head import TaskHead
+from elmo_zh.tasks.networks import Sizes, TaskHead
 from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, _load_head, load_description
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

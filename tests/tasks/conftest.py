@@ -18,7 +18,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def embedder(model: Path) -> ElmoEmbedder:
-    return ElmoEmbedder.load(model, "cpu", unknown="unk")  # as --fine-tune needs it
+    return ElmoEmbedder.load(model, "cpu", unknown="unk")
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import OptionError
 from elmo_zh.tasks.compare import (
-    ANCESTOR,
     BOTH,
     CRF,
     ELMO,
@@ -34,7 +33,7 @@ from elmo_zh.tasks.compare import (
     Run,
     compare_task,
 )
-from elmo_zh.tasks.train_head import Training
+from elmo_zh.tasks.train import PreparedTask
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
@@ -66,13 +65,13 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
 
-    run = Training.run
+    train_with = PreparedTask.train
 
-    def train(self: Training, *args: Any) -> Any:
-        seeds.append(self.seed)
-        return run(self, *args)
+    def train(self: PreparedTask, seed: int) -> Any:
+        seeds.append(seed)
+        return train_with(self, seed)
 
-    monkeypatch.setattr(Training, "run", train)
+    monkeypatch.setattr(PreparedTask, "train", train)
     return seeds
 
 
@@ -113,19 +112,15 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_an_ancestor_is_a_row_and_the_development_file_is_tested_on(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    """The ancestor has the same weights here, so its score is the same."""
+def test_the_development_file_is_tested_on(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     write_tags(tmp_path, lambda text, place: text[place]).rename(tmp_path / "train.conll")
     write_tags(tmp_path, lambda text, place: text[place], 30).rename(tmp_path / "dev.conll")
     reporter = Heard()
     fit = fit_of(tmp_path, "tag", num_seeds=1)
-    comparison = compare_task(
-        fit, embedder, tmp_path / "found", reporter=reporter, shares=(1.0,), ancestor=embedder.bundle.path
-    )
+    comparison = compare_task(fit, embedder, tmp_path / "found", reporter=reporter, shares=(1.0,))
     assert any("dev.conll is used for testing" in note for note in reporter.notes)
     assert comparison.facts["examples"]["test"] == 30
-    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH, ANCESTOR]
-    assert comparison.leads[ANCESTOR.name][1.0].value == 0
+    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -198,15 +193,6 @@ def test_the_verdict_names_the_best_rival(tfidf: list[int], both: list[int], jud
     rights = {TFIDF: tfidf * MANY, WORD2VEC: [0] * 4 * MANY, ELMO: [1] * 4 * MANY, BOTH: both * MANY}
     comparison = comparison_of(rights)
     assert comparison.verdict().startswith(judgement + "The lead of [word2vec; ELMo] over TF-IDF is ")
-    assert not list(comparison.hints())
-
-
-def test_hints_on_the_ancestor_and_the_epochs() -> None:
-    unfinished = [run_of(WORD2VEC, [0] * 4, is_unfinished=True, dev_score=0.5)]
-    rights = {WORD2VEC: unfinished, ELMO: [0] * 4, BOTH: [1, 0, 1, 0], ANCESTOR: [0, 1, 0, 1]}
-    adaptation, epochs = comparison_of(rights).hints()
-    assert adaptation.startswith("The lead of [word2vec; ELMo] over [word2vec; ancestor ELMo] is +0.0 points")
-    assert epochs.endswith("1 of 1. Raise the limit: --epochs 60")
 
 
 def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> None:

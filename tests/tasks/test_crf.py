@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from elmo_zh.corpus.readers.examples import may_follow, spans_of
-from elmo_zh.tasks.layers import CRF
+from elmo_zh.corpus.readers.examples import may_follow
+from elmo_zh.tasks.networks import CRF
 
 B, T = 5, 4
 LENGTHS = (4, 1, 3, 0, 2)
@@ -48,7 +48,7 @@ def score_by_hand(crf: CRF, emissions: NDArray[np.float32], tags: tuple[int, ...
 
 def all_scores(crf: CRF) -> list[dict[tuple[int, ...], float]]:
     emissions, _ = drawn()
-    marks_spans = bool(crf.get_buffer("rules").any())
+    marks_spans = bool(crf.rules.any())
     found = []
     for row, length in enumerate(LENGTHS):
         sequences = product(range(len(TAGS)), repeat=length) if length else []
@@ -80,55 +80,3 @@ def test_the_best_tags_are_those_of_the_highest_score(crf: CRF) -> None:
     emissions, mask = drawn()
     expected = [list(max(each, key=lambda tags: each[tags])) if each else [] for each in all_scores(crf)]
     assert crf.best_tags(emissions, mask) == expected
-
-
-def shares(scores: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
-    """The probability of each sequence of tags of a text."""
-    total = np.logaddexp.reduce(list(scores.values())) if scores else 0.0
-    return {tags: float(np.exp(score - total)) for tags, score in scores.items()}
-
-
-def test_the_probability_of_a_tag_is_that_of_all_sequences_that_have_it(crf: CRF) -> None:
-    emissions, mask = drawn()
-    expected = np.zeros((B, T, len(TAGS)))
-    for row, each in enumerate(map(shares, all_scores(crf))):
-        for tags, share in each.items():
-            expected[row, range(len(tags)), tags] += share
-    found = crf.tag_probabilities(emissions, mask).numpy()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(found.sum(axis=2), mask.numpy().astype(float), rtol=0, atol=1e-5)
-
-
-def test_the_probability_of_a_span_is_that_of_all_sequences_that_have_it() -> None:
-    crf = drawn_crf(marks_spans=True)
-    emissions, _ = drawn()
-    num_spans = 0
-    for row, (scores, length) in enumerate(zip(all_scores(crf), LENGTHS, strict=True)):
-        each = shares(scores)
-        # Also spans that are not the most probable ones.
-        for tags in [tags for tags, share in each.items() if share > 0] or [()]:
-            spans = spans_of([TAGS[tag] for tag in tags])[0]
-            expected = [
-                sum(share for others, share in each.items() if others[first:end] == tags[first:end])
-                for first, end, _ in spans
-            ]
-            found = crf.span_probabilities(emissions[row, :length], tags)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-            num_spans += len(spans)
-    assert num_spans > 50
-
-
-def test_spans_of_a_long_text() -> None:
-    """Of one unit a span is as probable as its tag; the scores of a long text add up to numbers that float32 rounds."""
-    crf = CRF(TAGS, marks_spans=True)
-    length = 2003
-    emissions = 30 * torch.randn(length, len(TAGS), generator=torch.Generator().manual_seed(11))
-    mask = torch.ones(1, length, dtype=torch.bool)
-    [tags] = crf.best_tags(emissions[None], mask)
-    spans = spans_of([TAGS[tag] for tag in tags])[0]
-    of_tags = crf.tag_probabilities(emissions[None], mask)[0, range(length), tags].tolist()
-    found = crf.span_probabilities(emissions, tags)
-    singles = [(each, of_tags[first]) for each, (first, end, _) in zip(found, spans, strict=True) if end == first + 1]
-    assert len(singles) > 100
-    np.testing.assert_allclose(*zip(*singles, strict=True), rtol=0, atol=1e-6)
-    assert max(found) <= 1

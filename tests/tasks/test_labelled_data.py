@@ -248,7 +248,7 @@ def test_a_part_that_the_column_lacks_is_split_off(tmp_path: Path) -> None:
     assert dataset.part("dev")
     assert {example.part for example in (*dataset.part("train"), *dataset.part("dev"))} == {"train"}
     assert len(dataset.split.train) + len(dataset.split.dev) == 60
-    assert messages.notes[2].startswith("Split at random with seed 1: ")
+    assert messages.notes[1].startswith("Split by the column that names the parts, at random with seed 1: ")
 
 
 def test_a_row_of_no_part(tmp_path: Path) -> None:

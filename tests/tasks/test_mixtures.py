@@ -31,10 +31,9 @@ from elmo_zh.tasks.linear import (
     mix,
     predict_rows,
 )
-from elmo_zh.tasks.predictions import ClassPrediction
-from elmo_zh.tasks.prepared_task import class_score
-from elmo_zh.tasks.scores import score_predictions
+from elmo_zh.tasks.scores import ClassPrediction, score_predictions
 from elmo_zh.tasks.task_model import TaskModel
+from elmo_zh.tasks.train import class_score
 
 NUM_CLASSES = 3
 ACCURACY = class_score("accuracy")
@@ -201,9 +200,9 @@ def test_a_mixture_predicts_as_it_was_scored_and_without_what_it_left_out(fitted
 def test_a_network_that_is_kept_is_saved_and_mixed(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.tasks.prepared_task.FEWEST_LABELS", 1)
+    monkeypatch.setattr("elmo_zh.tasks.train.FEWEST_LABELS", 1)
     scores = iter(range(99))  # whatever comes later is better
-    monkeypatch.setattr("elmo_zh.tasks.prepared_task.class_score", lambda _: lambda *_: next(scores))
+    monkeypatch.setattr("elmo_zh.tasks.train.class_score", lambda _: lambda *_: next(scores))
     monkeypatch.setattr("elmo_zh.tasks.linear.choose_weight", lambda *_: 0.5)
     job = job_of(write_task(tmp_path))
     report = fit_task(replace(job, settings=replace(job.settings, inputs=("word2vec",))), embedder, tmp_path / "task")
@@ -248,7 +247,7 @@ def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: 
 def test_a_tagger_without_a_crf_is_the_network_alone(
     embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elmo_zh.tasks.prepared_task.mix_taggers", lambda network, *_: network)
+    monkeypatch.setattr("elmo_zh.tasks.train.mix_taggers", lambda network, *_: network)
     job = job_of(write_tags(tmp_path), "tag")
     mixed = fit_task(job, embedder, tmp_path / "mixed")
     alone = fit_task(replace(job, settings=replace(job.settings, head="bilstm")), embedder, tmp_path / "alone")
@@ -266,7 +265,6 @@ def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:
 DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: (path / "linear.safetensors").unlink(), "linear.safetensors is missing"),
     (lambda path: (path / "linear.safetensors").write_bytes(b"x" * 99), "its digest"),
-    (lambda path: changed(path, lambda f: f.update(members={"characters": 2.0})), "is damaged"),
     (lambda path: changed(path, lambda f: f.update(members={"glove": 1.0})), "is damaged"),
     (lambda path: changed(path, lambda f: f.update(members={"bilstm": 1.0})), "head.safetensors is missing"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4) or f["labels"].append("x")), "shape"),

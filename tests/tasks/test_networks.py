@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from drawn_bundles import SHAPES, TOKENS, P, write_model
+from drawn_bundles import TOKENS, P, write_model
 from tasks.labelled import WORDS
 
 from elmo_zh import ElmoEmbedder
@@ -18,7 +18,7 @@ from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.tasks import train_head
+from elmo_zh.tasks import encode_texts, train
 from elmo_zh.tasks.encode_texts import (
     ALONE,
     FIRST,
@@ -26,15 +26,13 @@ from elmo_zh.tasks.encode_texts import (
     LAST,
     NO_TOKEN,
     EncodedText,
-    KnownCharacters,
     TextEncoder,
     TextReader,
+    VectorCache,
     find_owners,
     read_alike,
 )
-from elmo_zh.tasks.layers import BiLSTM, MergedBiLSTM, Sizes, pool_max, pool_mean
-from elmo_zh.tasks.task_head import TaskHead, align, mix_taggers
-from elmo_zh.tasks.vector_cache import LiveVectors, VectorCache
+from elmo_zh.tasks.networks import BiLSTM, MergedBiLSTM, Sizes, TaskHead, align, mix_taggers, pool_max, pool_mean
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
@@ -49,7 +47,7 @@ def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, 
     table = np.random.default_rng(3).normal(size=(len(vocabulary), 7)).astype(np.float16)
     table[:3] = 0  # the special tokens
     cache = VectorCache.in_memory(embedder, (sentence for text in read for sentence in text.sentences))
-    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), KnownCharacters("我吃苹"), has_grams=True)
+    encoder = TextEncoder(cache, Word2Vec(vocabulary, table), "我吃苹", has_grams=True)
     return encoder, [encoder.encode(text) for text in read]
 
 
@@ -115,7 +113,10 @@ def test_a_mixture_of_taggers_scores_tags_as_its_parts_together(embedder: ElmoEm
     encoder, texts = encoded(embedder, TEXTS[2:3] * 2)
     batch, tags = encoder.batch(texts), torch.tensor([[0, 4, 0, 1, 2, 3, 0], [1, 3, 4, 4, 0, 1, 3]])
     with torch.no_grad():
-        costs = [head.costs([batch], tags) for head in (network, linear, mix_taggers(network, linear, 0.3))]
+        costs = [
+            head.network.crf.negative_log_likelihood(head.network([batch]), tags, batch.mask)
+            for head in (network, linear, mix_taggers(network, linear, 0.3))
+        ]
     own, other, mixed = (float(first - second) for first, second in costs)
     assert mixed == pytest.approx(0.7 * own + 0.3 * other, abs=1e-3)
     assert abs(own - other) > 1
@@ -272,32 +273,12 @@ def test_the_vectors_of_a_cache_are_those_of_its_sentences(embedder: ElmoEmbedde
 
 
 def test_batches_hold_each_text_once_and_no_more_units_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_head, "_BATCH_UNITS", 50)
+    monkeypatch.setattr(encode_texts, "_BATCH_UNITS", 50)
     lengths = [0, 3, 17, 60, 5, 9, 24, 25, 1, 0, 2, 11]
-    batches = train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    batches = train.shuffled_batches(lengths, 5, np.random.default_rng(3))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) <= 5
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 50
-    assert batches == train_head.shuffled_batches(lengths, 5, np.random.default_rng(3))
-    assert batches != train_head.shuffled_batches(lengths, 5, np.random.default_rng(4))
-
-
-@pytest.mark.parametrize("mode", ["token", "character"])
-def test_live_vectors_are_those_of_the_cache(tmp_path: Path, mode: str) -> None:
-    folder = write_model(tmp_path / "m", SHAPES[mode], words=WORDS, text=TextConfig(segmenter="character"), warm=True)
-    embedder = ElmoEmbedder.load(folder, "cpu")
-    sentences = [("我", "吃"), ("苹", "果", "。", "他"), ("吃",)]
-    cache, live = VectorCache.in_memory(embedder, sentences), LiveVectors(embedder.bundle, sentences)
-    rows = cache.rows(sentences)
-    np.testing.assert_array_equal(live.rows(sentences), rows)
-    chosen = np.array([[7, 0, 3], [3, 1, 2], [0, 0, 0]])
-    found, expected = live.take(chosen), cache.take(chosen)
-    torch.testing.assert_close(found.detach(), expected, rtol=2e-3, atol=2e-3)  # the cache has float16
-    assert not found[:, chosen == 0].any()
-    assert not live.take(chosen[2:]).any()
-    with torch.no_grad():
-        for parameter in live.bilm.parameters():
-            parameter.add_(1)
-    live.reset()
-    torch.testing.assert_close(live.take(chosen).detach(), found.detach(), rtol=0, atol=0)
+    assert batches == train.shuffled_batches(lengths, 5, np.random.default_rng(3))
+    assert batches != train.shuffled_batches(lengths, 5, np.random.default_rng(4))

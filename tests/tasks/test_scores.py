@@ -5,14 +5,16 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from elmo_zh.corpus.readers.examples import Example, tags_of
-from elmo_zh.tasks.predictions import ClassPrediction, NumberPrediction, tag_prediction
 from elmo_zh.tasks.scores import (
+    ClassPrediction,
+    NumberPrediction,
     bootstrap_difference,
     example_rows,
     score_numbers,
     score_predictions,
     score_rows,
     score_spans,
+    tag_prediction,
 )
 
 DRAWN = np.random.default_rng(5)

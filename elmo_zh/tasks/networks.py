@@ -1,0 +1,490 @@
+"""The networks for tasks: inputs [x; ELMo], LSTMs over the units of a text, pooling, a CRF over tags.
+
+Shape letters: B texts, T units, K tags.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmo_zh.config.task_settings import HeadSettings
+from elmo_zh.corpus.readers.examples import may_follow
+from elmo_zh.model.bilm import drop, reversal
+from elmo_zh.model.kernels.execution import with_half_of_the_threads
+from elmo_zh.model.precision import FLOAT32, choose_precision
+from elmo_zh.model.projected_lstm import ProjectedLSTM
+from elmo_zh.model.scalar_mix import ScalarMix
+from elmo_zh.tasks.encode_texts import PADDING, PLACES, Batch, Item, TextEncoder, short_batches
+
+_NUM_GRAMS = 2**16  # rows for hashed n-grams
+_FORBIDDEN = -1e4
+# Replaces a sum of probabilities that underflows to 0 in float64, so that its logarithm is finite.
+_SMALLEST = 1e-300
+# Factor of the L2 penalty on the scores of n-grams.
+_GRAM_PENALTY = 3e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a network; `num_characters` includes padding and unknown, and regression has one output."""
+
+    num_layers: int
+    elmo_dim: int
+    word2vec_dim: int
+    num_characters: int
+    num_outputs: int
+
+
+class Dropout(nn.Module):
+    """Dropout whose masks are cheap to draw (`model.bilm.drop`)."""
+
+    def __init__(self, fraction: float) -> None:
+        super().__init__()
+        self.fraction = fraction
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the values; in training, set a random fraction to zero and scale up the rest."""
+        return drop(values, self.fraction) if self.training else values
+
+
+class CharacterEmbedding(nn.Module):
+    """Embeds a unit as the mean of its characters' learned vectors, joined with a vector for its place in its token."""
+
+    def __init__(self, num_characters: int, dimension: int) -> None:
+        super().__init__()
+        self.characters = nn.Embedding(num_characters, dimension, padding_idx=PADDING)
+        self.places = nn.Embedding(len(PLACES), dimension // 5)
+        self.dimension = dimension + dimension // 5
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return a vector for each unit, float32, shape (B, T, dimension)."""
+        num_characters = (batch.characters != PADDING).sum(dim=2, keepdim=True).clamp(min=1)
+        mean = self.characters(batch.characters).sum(dim=2) / num_characters
+        return torch.cat([mean, self.places(batch.places)], dim=2)
+
+
+class InputLayer(nn.Module):
+    """Concatenates the inputs of each unit: word2vec, characters and the mix of ELMo layers."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "input") else None
+        self.embedding = (
+            CharacterEmbedding(sizes.num_characters, settings.character_dim)
+            if "characters" in settings.inputs
+            else None
+        )
+        self.has_word2vec = "word2vec" in settings.inputs
+        self.dimension = (
+            (sizes.elmo_dim if self.mix else 0)
+            + (self.embedding.dimension if self.embedding else 0)
+            + (sizes.word2vec_dim if self.has_word2vec else 0)
+        )
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the joined inputs of each unit, float32, shape (B, T, dimension)."""
+        parts = [batch.word2vec] if self.has_word2vec else []
+        if self.embedding is not None:
+            parts.append(self.embedding(batch))
+        if self.mix is not None:
+            parts.append(self.mix(batch.elmo))
+        dropped: Tensor = self.dropout(torch.cat(parts, dim=2))
+        return dropped
+
+
+class OutputElmo(nn.Module):
+    """Appends ELMo, with its own mix, to a network's output, [h; ELMo], or leaves the output unchanged."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "output") else None
+        self.dimension = sizes.elmo_dim if self.mix else 0
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
+        """Return the extended output, float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
+        if self.mix is None:
+            return hidden
+        return torch.cat([hidden, self.dropout(self.mix(batch.elmo))], dim=2)
+
+
+def _has_elmo(settings: HeadSettings, place: str) -> bool:
+    return "elmo" in settings.inputs and settings.elmo_at in (place, "both")
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM over texts of any length: a biLM layer without projection and clipping.
+
+    Padding has no influence and stays zero. Matrix products use `training_precision` in training, else float32.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.lstm = ProjectedLSTM(input_dim, hidden_dim, hidden_dim, cell_clip=0.0, projection_clip=0.0)
+        self.lstm.initialise(torch.Generator("cpu").manual_seed(int(torch.randint(2**62, (), device="cpu"))))
+        self.dimension, self.training_precision = 2 * hidden_dim, FLOAT32
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs of both directions, float32, shape (B, T, 2 * hidden_dim)."""
+        places, texts = reversal(mask).T, torch.arange(len(mask), device=mask.device)
+        forwards = inputs.transpose(0, 1)
+        precision = self.training_precision if self.training else FLOAT32
+        both = torch.stack([forwards, forwards[places, texts]])
+        outputs, _ = self.lstm(both, self.lstm.zero_state(len(mask)), precision=precision)
+        joined = torch.cat([outputs[0], outputs[1][places, texts]], dim=2).transpose(0, 1)
+        return joined * mask[:, :, None]
+
+
+class MergedBiLSTM(nn.Module):
+    """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
+
+    A linear map first brings the inputs to the length of the outputs.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.dimension = 2 * hidden_dim
+        self.project = nn.Linear(input_dim, self.dimension)
+        self.first, self.second = BiLSTM(self.dimension, hidden_dim), BiLSTM(self.dimension, hidden_dim)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs of the second BiLSTM, float32, shape (B, T, 2 * hidden_dim), zeros where padded."""
+        projected = self.project(inputs)
+        merged = projected + self.first(projected, mask)
+        outputs: Tensor = self.second(self.dropout(merged), mask)
+        return outputs
+
+
+def choose_lstm_precision(network: nn.Module, batch_size: int) -> None:
+    """Set the training precision of a network's LSTMs to the fastest; all have the one that suits the first."""
+    lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
+    for lstm in lstms[:1]:
+        width, num_columns = lstm.lstm.input_weight.shape[1:]
+        width += lstm.lstm.output_dim
+        precision = choose_precision(lstm.lstm.bias.device, batch_size, width, num_columns).precision
+        for other in lstms:
+            other.training_precision = precision
+
+
+class GramScores(nn.Module):
+    """The n-grams around a unit -> the sum of their scores for each tag."""
+
+    def __init__(self, num_tags: int) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.zeros(_NUM_GRAMS, num_tags))
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return float32, shape (B, T, num_tags)."""
+        [batch] = texts
+        rows = batch.grams.flatten(0, 1) % _NUM_GRAMS
+        return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch.mask.shape, -1)
+
+
+def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
+    """Build the LSTMs that read the inputs: one BiLSTM, or a merged pair if the settings say so."""
+    if settings.encoder == "merged":
+        return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
+    return BiLSTM(input_dim, settings.hidden_dim)
+
+
+def pool_mean(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean over each text's units, zeros for a text without units, shape (B, dimension)."""
+    return (vectors * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+def pool_max(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Return the maximum over each text's units, zeros for a text without units, shape (B, dimension)."""
+    lowest = vectors.masked_fill(~mask[:, :, None], -torch.inf).amax(dim=1)
+    return lowest.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
+
+
+class CRF(nn.Module):
+    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
+
+    def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
+        """Start with equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
+        super().__init__()
+        self.tags = tuple(tags)
+        count = len(tags)
+        self.transitions = nn.Parameter(torch.zeros(count, count))
+        self.starts = nn.Parameter(torch.zeros(count))
+        self.ends = nn.Parameter(torch.zeros(count))
+        names = [*tags, ""]
+        forbidden = [[marks_spans and not may_follow(tag, following) for following in names] for tag in names]
+        # On the CPU even while a network is built without memory for its weights.
+        self.rules = _FORBIDDEN * torch.tensor(forbidden, device="cpu").float()
+
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the scores of transitions (K, K), starts (K,) and ends (K,)."""
+        rules = self.rules
+        return self.transitions + rules[:-1, :-1], self.starts + rules[-1, :-1], self.ends + rules[:-1, -1]
+
+    def negative_log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """Return the cost in nats of each text's tags, (B,), given emissions (B, T, K), int64 tags and mask (B, T)."""
+        cost = self._log_partition(emissions, mask) - self._score(emissions, tags, mask)
+        return cost * mask[:, 0]
+
+    def _score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        transitions, starts, ends = self._scores()
+        tags = tags.masked_fill(~mask, 0)
+        score = starts[tags[:, 0]]
+        score = score + (emissions.gather(2, tags[:, :, None])[:, :, 0] * mask).sum(dim=1)
+        score = score + (transitions[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(dim=1)
+        last = (mask.sum(dim=1) - 1).clamp(min=0)
+        return score + ends[tags.gather(1, last[:, None])[:, 0]]
+
+    def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """Return the log-sum of the scores of all tag sequences, shape (B,).
+
+        Each step is a product of probabilities in float64, much faster than torch.logsumexp over (B, K, K).
+        """
+        transitions, starts, ends = (scores.double() for scores in self._scores())
+        factors = transitions.exp()
+        # Indexing would give each unit a gradient as long as the text.
+        first, *others = emissions.double().unbind(1)
+        sums = starts + first
+        for place, scores in enumerate(others, start=1):
+            largest = sums.detach().amax(dim=1, keepdim=True)
+            products = ((sums - largest).exp() @ factors).clamp(min=_SMALLEST)
+            sums = torch.where(mask[:, place, None], products.log() + largest + scores, sums)
+        return torch.logsumexp(sums + ends, dim=1).to(self.transitions.dtype)
+
+    @torch.no_grad()
+    def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
+        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, last unit first."""
+        transitions, starts, ends = self._scores()
+        score, origins = starts + emissions[:, 0], []
+        for place in range(1, emissions.shape[1]):
+            best, origin = (score[:, :, None] + transitions).max(dim=1)
+            score = torch.where(mask[:, place, None], best + emissions[:, place], score)
+            origins.append(origin)
+        last_tags = (score + ends).argmax(dim=1).tolist()
+        back = torch.stack(origins, dim=1).tolist() if origins else [[]] * len(emissions)
+        found = []
+        for tag, steps, length in zip(last_tags, back, mask.sum(dim=1).tolist(), strict=True):
+            path = [tag]
+            for step in reversed(steps[: max(length - 1, 0)]):
+                path.append(step[path[-1]])
+            found.append(path[::-1] if length else [])
+        return found
+
+
+class AttentionPool(nn.Module):
+    """The sum of a text's vectors weighted by learned attention (Yang et al. 2016)."""
+
+    def __init__(self, dimension: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.score = nn.Sequential(nn.Linear(dimension, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1))
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Return a vector for each text, float32, shape (B, dimension), zeros for a text without units."""
+        scores = self.score(vectors)[:, :, 0].masked_fill(~mask, -1e9)
+        weights = scores.softmax(dim=1) * mask
+        pooled: Tensor = (weights[:, :, None] * vectors).sum(dim=1)
+        return pooled
+
+
+class BiLSTMClassifier(nn.Module):
+    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> maximum and attention -> one hidden layer -> classes, or a number."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.inputs = InputLayer(settings, sizes)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
+        self.output_elmo = OutputElmo(settings, sizes)
+        dimension = self.encoder.dimension + self.output_elmo.dimension
+        self.attention = AttentionPool(dimension, settings.hidden_dim)
+        self.output = nn.Sequential(
+            Dropout(settings.dropout),
+            nn.Linear(2 * dimension, settings.hidden_dim),
+            nn.ReLU(),
+            Dropout(settings.dropout),
+            nn.Linear(settings.hidden_dim, sizes.num_outputs),
+        )
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return the score of each class, float32, shape (B, num_outputs)."""
+        [batch] = texts
+        hidden = self.output_elmo(self.encoder(self.inputs(batch), batch.mask), batch)
+        pooled = torch.cat([pool_max(hidden, batch.mask), self.attention(hidden, batch.mask)], dim=1)
+        scores: Tensor = self.output(pooled)
+        return scores
+
+
+class LinearClassifier(nn.Module):
+    """[x; ELMo] -> mean over the units -> classes, or a number."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        self.inputs = InputLayer(settings, sizes)
+        self.output = nn.Linear(self.inputs.dimension, sizes.num_outputs)
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return the score of each class, float32, shape (B, num_outputs)."""
+        [batch] = texts
+        scores: Tensor = self.output(pool_mean(self.inputs(batch), batch.mask))
+        return scores
+
+
+class PairClassifier(nn.Module):
+    """Runs both texts through one BiLSTM, compares each with its attention over the other, composes and pools."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
+        super().__init__()
+        hidden_dim = settings.hidden_dim
+        self.inputs = InputLayer(settings, sizes)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
+        self.output_elmo = OutputElmo(settings, sizes)
+        encoded_dim = self.encoder.dimension
+        self.compare = nn.Sequential(nn.Linear(4 * encoded_dim, hidden_dim), nn.ReLU(), Dropout(settings.dropout))
+        self.compose = BiLSTM(hidden_dim + self.output_elmo.dimension, hidden_dim)
+        self.output = nn.Sequential(
+            Dropout(settings.dropout),
+            nn.Linear(4 * self.compose.dimension, hidden_dim),
+            nn.Tanh(),
+            Dropout(settings.dropout),
+            nn.Linear(hidden_dim, sizes.num_outputs),
+        )
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return the score of each class, float32, shape (B, num_outputs)."""
+        first, second = texts
+        a, b = (self.encoder(self.inputs(batch), batch.mask) for batch in texts)
+        attended_a, attended_b = align(a, b, first.mask, second.mask)
+        pooled = [*self._compose(a, attended_a, first), *self._compose(b, attended_b, second)]
+        scores: Tensor = self.output(torch.cat(pooled, dim=1))
+        return scores
+
+    def _compose(self, own: Tensor, attended: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        compared = self.compare(torch.cat([own, attended, own - attended, own * attended], dim=2))
+        composed = self.compose(self.output_elmo(compared, batch), batch.mask)
+        return pool_mean(composed, batch.mask), pool_max(composed, batch.mask)
+
+
+def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return, for each unit of a (B, T, D) and b (B, U, D), the attention-weighted mean of the other text's units."""
+    products = a @ b.transpose(1, 2)
+    to_b = products.masked_fill(~mask_b[:, None, :], -1e9).softmax(dim=2) * mask_b[:, None, :]
+    to_a = products.masked_fill(~mask_a[:, :, None], -1e9).softmax(dim=1) * mask_a[:, :, None]
+    return to_b @ b, to_a.transpose(1, 2) @ a
+
+
+class Tagger(nn.Module):
+    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit, in a mixture plus n-grams' -> CRF.
+
+    For characters, x joins the character's vector, its place in its word, and the vectors of that word.
+    """
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:
+        super().__init__()
+        self.inputs = InputLayer(settings, sizes)
+        self.encoder = build_encoder(self.inputs.dimension, settings)
+        self.dropout = Dropout(settings.dropout)
+        self.output_elmo = OutputElmo(settings, sizes)
+        self.emissions = nn.Linear(self.encoder.dimension + self.output_elmo.dimension, sizes.num_outputs)
+        self.crf = CRF(tags, marks_spans=marks_spans)
+        self.grams = GramScores(len(tags)) if settings.head == "mixture" else None
+
+    def forward(self, texts: Sequence[Batch]) -> Tensor:
+        """Return the score of each tag for each unit, float32, shape (B, T, num_outputs)."""
+        [batch] = texts
+        hidden = self.dropout(self.encoder(self.inputs(batch), batch.mask))
+        emissions: Tensor = self.emissions(self.output_elmo(hidden, batch))
+        return emissions if self.grams is None else emissions + self.grams(texts)
+
+
+class LinearTagger(GramScores):
+    """The n-grams around each unit -> a score for each tag -> CRF."""
+
+    def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
+        super().__init__(len(tags))
+        self.crf = CRF(tags, marks_spans=marks_spans)
+
+
+class TaskHead(nn.Module):
+    """A network with its loss and predictions."""
+
+    def __init__(self, settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> None:
+        super().__init__()
+        self.settings = settings
+        self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
+
+    def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
+        """Return the loss of a batch: the mean over its texts, plus the penalty on the scalar mixes.
+
+        Targets are class numbers, int64, shape (B,); standardised numbers, float32, shape (B,); or tag numbers, int64,
+        shape (B, T). Pairs have two batches of texts.
+        """
+        if self.settings.kind == "tag":
+            costs: Tensor = self.network.crf.negative_log_likelihood(self.network(texts), targets, texts[0].mask)
+            loss = costs.mean()
+        elif self.settings.regression:
+            loss = functional.mse_loss(self.network(texts)[:, 0], targets)
+        else:
+            loss = functional.cross_entropy(self.network(texts), targets)
+        if self.settings.is_crf:
+            loss = loss + _GRAM_PENALTY * self.network.scores.square().sum()
+        for mix in self.mixes().values():
+            loss = loss + self.settings.mix_penalty * mix.l2_penalty()
+        return loss
+
+    @torch.no_grad()
+    def predict(self, texts: Sequence[Batch]) -> list[Any]:
+        """Return, for each text, the class probabilities, a standardised number, or the tag numbers."""
+        outputs = self.network(texts)
+        if self.settings.kind == "tag":
+            return list(self.network.crf.best_tags(outputs, texts[0].mask))
+        if self.settings.regression:
+            return list(outputs[:, 0].tolist())
+        return list(outputs.double().softmax(dim=1).tolist())
+
+    def mixes(self) -> dict[str, ScalarMix]:
+        """Return the scalar mixes by position: input, output."""
+        layers = {"input": "inputs", "output": "output_elmo"}
+        found = {place: getattr(getattr(self.network, name, None), "mix", None) for place, name in layers.items()}
+        return {place: mix for place, mix in found.items() if isinstance(mix, ScalarMix)}
+
+
+def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:
+    """Return one tagger that sums the scores of both, the linear one's with `weight`, the network's with 1 - `weight`.
+
+    Its CRF multiplies both probabilities of a sequence of tags, each to the power of its weight.
+    """
+    found = deepcopy(network)
+    found.settings = replace(network.settings, head="mixture")
+    found.network.grams = GramScores(linear.network.scores.shape[1])
+    with torch.no_grad():
+        found.network.grams.scores += weight * linear.network.scores
+        for parameter in found.network.emissions.parameters():
+            parameter *= 1 - weight
+        for parameter, other in zip(found.network.crf.parameters(), linear.network.crf.parameters(), strict=True):
+            parameter.lerp_(other, weight)
+    return found
+
+
+def _build(settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> Any:
+    if settings.is_crf:
+        return LinearTagger(labels, marks_spans=marks_spans)
+    if settings.kind == "tag":
+        return Tagger(settings, sizes, labels, marks_spans=marks_spans)
+    if settings.kind == "pairs":
+        return PairClassifier(settings, sizes)
+    return LinearClassifier(settings, sizes) if settings.head == "linear" else BiLSTMClassifier(settings, sizes)
+
+
+@with_half_of_the_threads()
+def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
+    """Return what a network predicts for each example, in order."""
+    head.eval()
+    outputs: list[Any] = [None] * len(items)
+    for rows in short_batches([item.length for item in items]):
+        for row, output in zip(rows, head.predict(encoder.batches([items[row] for row in rows])), strict=True):
+            outputs[row] = output
+    return outputs
