@@ -85,7 +85,7 @@ def best_epoch(lines: Sequence[Mapping[str, Any]]) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Members:
-    """What a task predicts with: a network, or classifiers with weights chosen on held-out labels.
+    """A network, or classifiers with weights chosen on held-out labels, with which a task predicts.
 
     Attributes:
         head: The network, for tags with its CRF on n-grams; for classes, perhaps not among the members.
