@@ -28,22 +28,6 @@ def python(light: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=light, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_modules_that_read_with_a_model_can_be_imported(light: Path) -> None:
-    names = [
-        ".".join(("elmo_zh", *path.relative_to(ROOT / "elmo_zh").with_suffix("").parts)).removesuffix(".__init__")
-        for path in sorted((ROOT / "elmo_zh").rglob("*.py"))
-        if path.name != "__main__.py"
-    ]
-    code = "import importlib, sys\nfor name in sys.argv[1:]:\n try: importlib.import_module(name)\n"
-    code += " except ImportError as error: print(name, error.name)"
-    answer = python(light, "-c", code, *names)
-    assert answer.returncode == 0, answer.stderr
-    failed = dict(line.split() for line in answer.stdout.splitlines())
-    reading = ("elmo_zh.reader", "elmo_zh.bundle.read", "elmo_zh.scoring", "elmo_zh.embed.embedder", "elmo_zh.cli")
-    assert not [name for name in failed if name.startswith(reading)]
-    assert len(failed) < len(names) / 2
-
-
 @pytest.mark.parametrize(
     ("command", "result"),
     [

@@ -107,22 +107,6 @@ def test_the_newest_supported_python_is_taken(bare: Machine) -> None:
     assert "Setting up .venv with python3.12, once." in bare.make("train").stderr
 
 
-def test_what_is_installed(machine: Machine) -> None:
-    assert "Everything is installed." in machine.make("set-up").stderr
-    machine.make("train")
-    machine.make("train", "EXTRAS=parquet rjieba")
-    machine.make("train", "EXTRAS=rjieba")
-    machine.make("test", "EXTRAS=parquet,opencc")
-    machine.make("train")
-    assert [line.partition("-e ")[2] for line in machine.pip_lines()] == [
-        ".[corpus,explore,tasks] -e data/starter",
-        ".[corpus,explore,parquet,rjieba,tasks] -e data/starter",
-        ".[corpus,explore,opencc,parquet,rjieba,tasks,test] -e data/starter",
-    ]
-    assert all(line.startswith("-c constraints.txt") for line in machine.pip_lines())
-    assert machine.refusal("train", "EXTRAS=parket").startswith("There is no extra parket.")
-
-
 def test_names_of_runs(machine: Machine) -> None:
     assert machine.pipeline() == ["data/sample", "--run", "runs/sample", "--config", "configs/tiny.toml"]
     texts, novels = machine.checkout / "my texts", machine.home / "novels"
