@@ -317,8 +317,8 @@ class Elmo(nn.Module):
 
     def scalar_mixes(self) -> list[ScalarMix]:
         """Return the scalar mixes, one per representation."""
-        found = (getattr(self, f"scalar_mix_{index}") for index in range(self._num_mixes))
-        return [mix for mix in found if isinstance(mix, ScalarMix)]
+        mixes = (getattr(self, f"scalar_mix_{index}") for index in range(self._num_mixes))
+        return [mix for mix in mixes if isinstance(mix, ScalarMix)]
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Return the representations of a batch.
@@ -341,14 +341,14 @@ class Elmo(nn.Module):
         leading = inputs.shape[:-word_axes]
         flat = inputs.flatten(0, len(leading) - 1) if len(leading) > 1 else inputs
         flat_words = word_inputs.flatten(0, -2) if word_inputs is not None and word_inputs.dim() > 2 else word_inputs
-        found = self._elmo_lstm(flat, flat_words)
-        mask, keep = found["mask"], slice(None)
+        outputs = self._elmo_lstm(flat, flat_words)
+        mask, keep = outputs["mask"], slice(None)
         if not self._keep_sentence_boundaries:
             # With its marks a sentence is two tokens longer: a word is where the mask is True two places further on.
             mask, keep = mask[:, 2:], slice(1, -1)
         representations = []
         for mix in self.scalar_mixes():
-            mixed = mix(found["activations"], found["mask"])[:, keep]
+            mixed = mix(outputs["activations"], outputs["mask"])[:, keep]
             representations.append(self._dropout(mixed * mask[:, :, None]).unflatten(0, leading))
         return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
 

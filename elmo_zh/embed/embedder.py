@@ -152,8 +152,8 @@ class ElmoEmbedder:
 
     def identity(self) -> dict[str, str]:
         """Return all that the vectors depend on except the text: model, precision, `unknown` and user dictionary."""
-        own = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
-        return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **own}
+        others = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
+        return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **others}
 
     @property
     def dimension(self) -> int:
@@ -264,8 +264,8 @@ class ElmoEmbedder:
                 return self._vectors.read(sentences, self.dtype)
             vectors = []
             for tokens in sentences:
-                found, self._state = self._vectors.follow(tokens, self._state)
-                vectors.append(found.astype(self.dtype, copy=False))
+                of_sentence, self._state = self._vectors.follow(tokens, self._state)
+                vectors.append(of_sentence.astype(self.dtype, copy=False))
             return vectors
 
     def _batch_reader(self) -> BatchReader | None:

@@ -112,9 +112,9 @@ class SubstituteFinder:
         substitutes: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
         for start in range(0, len(places), step):
-            chosen = places[start : start + step]
-            words = [tokens[position] for tokens, position in chosen]
-            forward, backward = self.log_probabilities(chosen, ranking)
+            some = places[start : start + step]
+            words = [tokens[position] for tokens, position in some]
+            forward, backward = self.log_probabilities(some, ranking)
             penalty = PRIOR_POWERS[ranking] * self._prior
             if ranking == "pattern":
                 penalty = penalty - COSINE_NATS * self._cosines(words)
@@ -201,7 +201,7 @@ class SubstituteFinder:
         order = best_rows(combined, top)
 
         def build(row: int, rank: int) -> Substitute:
-            logs = (float(each[row]) for each in (combined, forward, backward))
+            logs = (float(log_probabilities[row]) for log_probabilities in (combined, forward, backward))
             return Substitute(self._vocabulary.tokens[row], rank, *np.exp([*logs]).tolist())
 
         [own_row] = self._vocabulary.encode([word])

@@ -91,7 +91,7 @@ class PageContent:
             "layers": list(index.layers),
             "usage_layer": usage_layer(index),
             "has_softmax": has_probabilities(self._embedder),
-            "words": [[each.word, index.count(each.word), *ends[n : n + 2]] for n, each in enumerate(words)],
+            "words": [[word.word, index.count(word.word), *ends[n : n + 2]] for n, word in enumerate(words)],
             "points": [[places[point.line], point.start, point.end] for point in points],
             "lines": [[line.text, names[line.source], line.number, line.start] for line in lines.values()],
             "colourings": colour_points(index, words, names, labels, self._reporter),
@@ -114,7 +114,7 @@ class PageContent:
         substitutes = None
         if has_probabilities(self._embedder):
             tokens = [[token.token for token in line] for line in lines]
-            places = [(own, point.token) for own, point in zip(tokens, points, strict=True)]
+            places = [(line, point.token) for line, point in zip(tokens, points, strict=True)]
             substitutes = substitute_records(self._embedder, places)
         maps = {}
         for layer in self._index.layers:
@@ -187,11 +187,11 @@ def has_probabilities(embedder: ElmoEmbedder) -> bool:
 
 def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[list[list[Any]]]:
     """Return the substitutes at each position as [word, probability], without the original word."""
-    found = []
+    records = []
     for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
-        best = [each for each in substitutes.best if each.word != substitutes.word]
-        found.append([[each.word, float(f"{each.probability:.2g}")] for each in best[:NUM_SUBSTITUTES]])
-    return found
+        best = [substitute for substitute in substitutes.best if substitute.word != substitutes.word]
+        records.append([[one.word, float(f"{one.probability:.2g}")] for one in best[:NUM_SUBSTITUTES]])
+    return records
 
 
 def token_records(tokens: Sequence[TokenScore]) -> list[list[Any]]:
@@ -266,9 +266,9 @@ def check_packages() -> None:
 def _bokeh_scripts() -> list[str]:
     from bokeh.resources import Resources
 
-    found: list[str] = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
+    scripts: list[str] = Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw
     # HTML parsers end lines with \n alone, before the browser computes a digest.
-    return [script.replace("\r\n", "\n").replace("\r", "\n") for script in found]
+    return [script.replace("\r\n", "\n").replace("\r", "\n") for script in scripts]
 
 
 def _read(name: str) -> str:

@@ -61,7 +61,7 @@ class WordPoints:
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The occurrences' numbers in the index, int64, shape (n,)."""
-        return np.array([each.number for each in self.occurrences], np.int64)
+        return np.array([occurrence.number for occurrence in self.occurrences], np.int64)
 
     @property
     def num_usages(self) -> int:
@@ -78,37 +78,37 @@ def choose_points(
     labelled words if there are any, otherwise among the frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
-    found = []
+    shown = []
     number = max(MOST_CANDIDATES, choice.num_words)
     candidates = words or by_count(index, labelled)[:number] or _candidates(index)[:number]
     with reporter.progress("usages", total=len(candidates), unit="words") as progress:
         for word in candidates:
             occurrences = tuple(_points_of(index, word, choice))
-            found.append(WordPoints(word, occurrences, _usages(index, occurrences, choice.seed)))
+            shown.append(WordPoints(word, occurrences, _usages(index, occurrences, choice.seed)))
             progress.update(1)
-    found = _named(index, found, reporter)
+    shown = _named(index, shown, reporter)
     if words:
-        return found
-    similarities = dict(zip((each.word for each in found), _similarities(index, found), strict=True))
-    found.sort(key=lambda each: (similarities[each.word], -index.count(each.word), each.word))
-    return found[: choice.num_words]
+        return shown
+    similarities = dict(zip((points.word for points in shown), _similarities(index, shown), strict=True))
+    shown.sort(key=lambda points: (similarities[points.word], -index.count(points.word), points.word))
+    return shown[: choice.num_words]
 
 
 def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -> NDArray[np.int64]:
     if len(occurrences) < 2:
         return np.zeros(len(occurrences), np.int64)
-    numbers = np.array([each.number for each in occurrences], np.int64)
+    numbers = np.array([occurrence.number for occurrence in occurrences], np.int64)
     return find_clusters(usage_vectors(index, usage_layer(index), numbers), seed=seed).labels
 
 
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
     layer = usage_layer(index)
-    centres = [(each.word, _centres(index, each, layer)) for each in words if each.num_usages > 1]
+    centres = [(word.word, _centres(index, word, layer)) for word in words if word.num_usages > 1]
     if not centres:
         return list(words)
     with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
         names = iter(telling_words(index, centres, layer, _NUM_NAMES, progress.update))
-    return [each if each.num_usages == 1 else _merged(each, next(names)) for each in words]
+    return [word if word.num_usages == 1 else _merged(word, next(names)) for word in words]
 
 
 def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
@@ -120,11 +120,11 @@ def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
     """Name a word's usages; one that shares half its names with a more frequent one is merged into it."""
     kept: list[Sequence[str]] = []
     places = []
-    for own in names:
-        is_alike = [2 * len(set(own).intersection(other)) >= _NUM_NAMES for other in kept]
+    for usage_names in names:
+        is_alike = [2 * len(set(usage_names).intersection(other)) >= _NUM_NAMES for other in kept]
         places.append(is_alike.index(True) if any(is_alike) else len(kept))
         if not any(is_alike):
-            kept.append(own)
+            kept.append(usage_names)
     if len(kept) == 1:
         return replace(word, usages=np.zeros_like(word.usages))
     usages = np.array(places)[word.usages]
@@ -134,32 +134,32 @@ def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
 
 def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
     """Return the cosine between each word's two most similar usages, by their names; infinite for a single usage."""
-    names = list(dict.fromkeys(name for each in words for usage in each.names for name in usage))
+    names = list(dict.fromkeys(name for word in words for usage in word.names for name in usage))
     if not names:
         return [math.inf] * len(words)
     rows = np.array([index.occurrences(name)[0] for name in names])
     units = unit_rows(index.vectors(index.layers[0])[rows])
     meanings = dict(zip(names, units - units.mean(axis=0), strict=True))
-    found = []
-    for each in words:
-        if each.num_usages == 1:
-            found.append(math.inf)
+    similarities = []
+    for word in words:
+        if word.num_usages == 1:
+            similarities.append(math.inf)
         else:
-            usages = unit_rows(np.stack([np.mean([meanings[name] for name in usage], axis=0) for usage in each.names]))
-            found.append(float((usages @ usages.T - 2 * np.eye(len(usages))).max()))
-    return found
+            usages = unit_rows(np.stack([np.mean([meanings[name] for name in usage], axis=0) for usage in word.names]))
+            similarities.append(float((usages @ usages.T - 2 * np.eye(len(usages))).max()))
+    return similarities
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
     """Return a sample of a word's occurrences on different lines, in text order."""
     numbers = index.occurrences(word)
-    found = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
+    sample = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
     distinct: dict[tuple[str, int], Occurrence] = {}
-    for number in found.tolist():
+    for number in sample.tolist():
         occurrence = index.occurrence(number)
         distinct.setdefault((index.line(occurrence.line).text, occurrence.start), occurrence)
     kept = list(distinct.values())[: choice.max_per_word]
-    return sorted(kept, key=lambda each: each.number)
+    return sorted(kept, key=lambda occurrence: occurrence.number)
 
 
 def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
     """Return content words of at least two characters that are frequent enough, by descending count."""
     function_words = jieba_function_words()
-    found = [
+    words = [
         word
         for word in index.words
         if len(word) > 1
@@ -178,14 +178,14 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
         and not word.isascii()
         and len(index.occurrences(word)) >= LEAST_OCCURRENCES
     ]
-    if not found:
+    if not words:
         raise ElmoZhError(
             _(
                 "{path}: no content word of two or more characters occurs at least {LEAST_OCCURRENCES}"
                 " times. Choose words with --word, or index more text."
             ).format(path=index.path, LEAST_OCCURRENCES=LEAST_OCCURRENCES)
         )
-    return by_count(index, found)
+    return by_count(index, words)
 
 
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[np.int64]]:
@@ -219,21 +219,21 @@ def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: in
 
     Points with the same text as the point or as a nearer neighbour are left out; ties go to the earlier point.
     """
-    found: list[list[tuple[int, int]]] = []
+    neighbours: list[list[tuple[int, int]]] = []
     for start in range(0, len(vectors), _BLOCK):
         cosines = vectors[start : start + _BLOCK] @ vectors.T
         rounded = np.rint(cosines * COSINE_PARTS).astype(np.int64)
         for row, order in enumerate(np.argsort(-rounded, axis=1, kind="stable")):
             seen = {texts[start + row]}
-            own: list[tuple[int, int]] = []
+            nearest: list[tuple[int, int]] = []
             for other in order.tolist():
-                if len(own) == top:
+                if len(nearest) == top:
                     break
                 if texts[other] not in seen:
                     seen.add(texts[other])
-                    own.append((other, int(rounded[row, other])))
-            found.append(own)
-    return found
+                    nearest.append((other, int(rounded[row, other])))
+            neighbours.append(nearest)
+    return neighbours
 
 
 # Colours that people can tell apart; rarer labels share the grey of the others.
