@@ -111,7 +111,7 @@ def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year?"),
         (("--periods", "kind"), "At least two periods are needed"),
         ((), f"Columns of {years.path}: source, kind, year"),
-        ((years.path, "--periods", "year"), "--periods divides a single index"),
+        ((years.path, "--periods", "year"), "--periods and years.index cannot be combined"),
         (("--periods", "year", "--words", words), "--with-fragments"),
     ):
         assert expected in elmo_zh("drift", years.path, *arguments).stderr.splitlines()[-1]

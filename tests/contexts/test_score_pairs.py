@@ -60,16 +60,8 @@ def test_the_measures_differ_where_lengths_do() -> None:
     """By hand: 36 nats for 9 predictions and 30 for 4 are 12 and 15 by the square root, 4 and 7.5 by the length."""
 
     def line(nats: float, num_predictions: int, spelling_nats: float) -> LineScore:
-        return LineScore(
-            num_sentences=1,
-            num_tokens=num_predictions - 1,
-            unknown=(),
-            num_cut=0,
-            num_characters=num_predictions,
-            forward_nats=nats - 1,
-            backward_nats=nats + 1,
-            spelling_nats=spelling_nats,
-        )
+        costs = (nats - 1, nats + 1, spelling_nats)
+        return LineScore(1, num_predictions - 1, (), 0, num_predictions, *costs)
 
     long, short = line(33.0, 9, 3.0), line(30.0, 4, 0.0)
     assert (long.slln_lp, short.slln_lp) == (-12, -15)
