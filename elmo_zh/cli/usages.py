@@ -1,7 +1,7 @@
 """The commands about the uses of words: senses, drift and substitutes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from elmo_zh.cli.options import (
     takes,
 )
 from elmo_zh.config import TextConfig
-from elmo_zh.contexts import DriftOptions, SenseOptions, SubstituteOptions
+from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Hints, counted, first_ten
@@ -157,9 +157,9 @@ def _write_senses(index: "ContextIndex", senses: "Senses", options: SenseOptions
 
 @click.command()
 @click.argument("indexes", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="INDEX...")
-@takes(DriftOptions, "options")
+@takes(DriftShown, "options")
 @common_options
-def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -> None:
+def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftShown) -> None:
     """Find words used differently in different periods or texts.
 
     Give one index per period, oldest first, all made with the same model; or one index and --periods, the column that
@@ -185,18 +185,8 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftOptions) -
 
     with common.claimed(options.output, options.picture):
         words = load_word_list(options.words) if options.words else None
-        drift = measure_drift(
-            *map(ContextIndex.load, indexes),
-            periods=options.periods,
-            layer=options.layer,
-            min_count=options.min_count,
-            words=words,
-            by=options.by,
-            with_fragments=options.with_fragments,
-            permutations=options.permutations,
-            seed=options.seed,
-            reporter=common.console,
-        )
+        measured = {field.name: getattr(options, field.name) for field in fields(DriftOptions)}
+        drift = measure_drift(*map(ContextIndex.load, indexes), words=words, reporter=common.console, **measured)
         if options.output:
             save_rows(rows(drift.words), options.output, ".tsv")
         top = drift.words[: options.top]
@@ -218,7 +208,7 @@ def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> No
     save_picture(drift_figure(curves, boundaries, drift.by, drift.layer), picture)
 
 
-def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftOptions) -> None:
+def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftShown) -> None:
     """Report words that were not compared, and warn about tests that mean less or cannot succeed."""
     from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL
 
@@ -245,7 +235,7 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
         common.console.warn(text.format(LEVEL=LEVEL, number=round(len(drift.words) / LEVEL) + 1))
 
 
-def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", options: DriftOptions) -> None:
+def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", options: DriftShown) -> None:
     from elmo_zh.contexts.drift import LEVEL, moved_lines
     from elmo_zh.contexts.occurrences import keyword_lines
 

@@ -152,7 +152,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """The options of `drift`: the periods and words to compare, the measure, and the output."""
+    """How `drift` measures: the periods, the layer, the measure and its test."""
 
     periods: str | None = declare(
         None,
@@ -175,9 +175,6 @@ class DriftOptions:
         " every period.",
         least=2,
     )
-    words: Path | None = declare(
-        None, "Compare only the words in this file (one per line).", metavar="FILE", path=_FILE
-    )
     permutations: int = declare(
         10000,
         "Maximum number of permutations per word; the smallest possible p-value is about 1 divided by this number.",
@@ -188,6 +185,15 @@ class DriftOptions:
         "Also compare likely fragments: words that stand next to the same word in at least 80% of their occurrences.",
     )
     seed: int = declare(1, "Random seed for tests, intervals and clusters.", least=0, most=2**63 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftShown(DriftOptions):
+    """The options of `drift`: how it measures, which words it compares, and what it shows and writes."""
+
+    words: Path | None = declare(
+        None, "Compare only the words in this file (one per line).", metavar="FILE", path=_FILE
+    )
     top: int = declare(10, "Maximum number of words to show.", least=1)
     lines: int = declare(
         3, "Maximum number of lines to show for each word from each of the first and last periods.", least=0

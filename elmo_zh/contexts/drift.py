@@ -222,16 +222,7 @@ class Drift:
 
 
 def measure_drift(
-    *indexes: ContextIndex,
-    periods: str | None = None,
-    layer: int | None = None,
-    min_count: int = 10,
-    words: Collection[str] | None = None,
-    by: str = "excess",
-    with_fragments: bool = False,
-    permutations: int = 10_000,
-    seed: int = 1,
-    reporter: Reporter | None = None,
+    *indexes: ContextIndex, words: Collection[str] | None = None, reporter: Reporter | None = None, **options: Any
 ) -> Drift:
     """Measure how differently each word is used in two or more periods.
 
@@ -241,30 +232,25 @@ def measure_drift(
 
     Args:
         indexes: One index per period, in order, all made with one model; or one index with the column `periods`.
-        periods: The column of the index, such as year, whose values are the periods.
-        layer: The layer to compare. Default: the highest that all indexes have.
-        min_count: Minimum number of distinct sentences with the word in each period, at least 2.
         words: Compare only these words. Default: all that occur in every period.
-        by: Measure to test and sort by: excess, apd, prt or jsd, which needs scikit-learn.
-        with_fragments: Also compare words that nearly always stand beside the same token.
-        permutations: Maximum number of permutations per word.
-        seed: Seed of permutations, bootstrap samples and clusters; a word's results do not depend on other words.
         reporter: Receives progress.
+        options: Those of the command: periods, layer, by, min_count, permutations, with_fragments, seed. A word's
+            results do not depend on other words; by="jsd" needs scikit-learn.
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
             period, or no word can be compared.
-        TypeError: If an index is not a ContextIndex, or `words` is not a collection of words.
+        TypeError: If `words` is not a collection of words, or there is no such option.
         ValueError: If `by` is not a measure, a number is out of range, or there is no index.
     """
-    check_arguments("measure_drift", DriftOptions, layer=layer, by=by, min_count=min_count)
-    check_arguments("measure_drift", DriftOptions, permutations=permutations, seed=seed)
-    if not indexes or (periods is not None and len(indexes) > 1):
+    chosen = DriftOptions(**options)
+    check_arguments("measure_drift", DriftOptions, **options)
+    if not indexes or (chosen.periods is not None and len(indexes) > 1):
         raise ValueError(f"measure_drift: {len(indexes)} indexes; expected several, or one with the column of periods")
     if words is not None:
         words = check_strings(words, "measure_drift", "words")
-    layer = require_comparable(indexes, layer)
-    comparing = _Comparing(periods_of(indexes, periods), layer, by, min_count, permutations, seed)
+    layer = require_comparable(indexes, chosen.layer)
+    comparing = _Comparing(periods_of(indexes, chosen.periods), layer, chosen)
     shared = sorted(set.intersection(*(set(period.counts) for period in comparing.periods)))
     asked = shared if words is None else sorted(set(words).intersection(shared))
     compared, fragments = [], {}
@@ -274,7 +260,7 @@ def measure_drift(
             pairs = zip(comparing.periods, uses, strict=False)  # there may be no uses
             wholes = (period.whole_of(word, of_period.numbers) for period, of_period in pairs)
             whole = next(filter(None, wholes), None)
-            if whole and not with_fragments:
+            if whole and not chosen.with_fragments:
                 fragments[word] = whole
             elif uses:
                 compared.append(replace(comparing.compare(word, uses), fragment=whole))
@@ -284,11 +270,11 @@ def measure_drift(
             "No word occurs in at least {min_count} different sentences, from at least two"
             " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
             " periods, or index more text."
-        ).format(min_count=min_count, names=", ".join(period.name for period in comparing.periods))
+        ).format(min_count=chosen.min_count, names=", ".join(period.name for period in comparing.periods))
         advice = _(" Only fragments of longer words are left, which --with-fragments compares.") if fragments else ""
         raise ElmoZhError(message + advice)
     return Drift(
-        words=_ranked(compared), layer=layer, by=by, num_shared=len(shared), periods=comparing.periods,
+        words=_ranked(compared), layer=layer, by=chosen.by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,
     )  # fmt: skip
 
@@ -325,22 +311,19 @@ class _Uses(NamedTuple):
 class _Comparing(NamedTuple):
     periods: tuple[Period, ...]
     layer: int
-    by: str
-    min_count: int
-    permutations: int
-    seed: int
+    options: DriftOptions
 
     def uses(self, word: str) -> list[_Uses]:
         """Return a word's uses in each period; empty if one period has too few, or has them in only one document."""
         found = []
         for period in self.periods:
             numbers = period.occurrences(word)
-            if len(numbers) < self.min_count:
+            if len(numbers) < self.options.min_count:
                 return []
             vectors = period.index.vectors(self.layer)[numbers]
             kept = distinct_rows(vectors)
             uses = _Uses(numbers[kept], unit_rows(vectors[kept]), period.documents_of(numbers[kept]))
-            if len(kept) < self.min_count or len(np.unique(uses.documents)) < 2:
+            if len(kept) < self.options.min_count or len(np.unique(uses.documents)) < 2:
                 return []
             found.append(uses)
         return found
@@ -349,14 +332,14 @@ class _Comparing(NamedTuple):
         """Compare each period with the next, and the first with the last."""
         units = np.concatenate([own.units for own in uses])
         labels = np.zeros(len(units), np.int64)
-        if self.by == "jsd":
-            labels = find_clusters(units, min(_NUM_USAGES, len(units) // 2), self.seed).labels
+        if self.options.by == "jsd":
+            labels = find_clusters(units, min(_NUM_USAGES, len(units) // 2), self.options.seed).labels
         ends = np.cumsum([len(own.units) for own in uses])[:-1]
         sums = [
             DocumentSums.of(own.units, own.documents, labelled, _NUM_USAGES)
             for own, labelled in zip(uses, np.split(labels, ends), strict=True)
         ]
-        generator = np.random.default_rng([self.seed, *word.encode()])
+        generator = np.random.default_rng([self.options.seed, *word.encode()])
         last = len(sums) - 1
         whole = self._compare(word, uses, sums, (0, last), generator)
         pairs = pairwise(range(len(sums))) if last > 1 else ()
@@ -371,18 +354,18 @@ class _Comparing(NamedTuple):
         pair: tuple[int, int],
         generator: np.random.Generator,
     ) -> Comparison:
-        groups = sums[pair[0]], sums[pair[1]]
+        groups, by = (sums[pair[0]], sums[pair[1]]), self.options.by
         distances = compare_groups(*groups)
         figures: dict[str, Any] = {name: float(values[0]) for name, values in distances.items()}
-        figures["p"], figures["baseline"] = permutation_test(*groups, self.by, self.permutations, generator)
-        figures["low"], figures["high"] = bootstrap_interval(*groups, self.by, generator)
-        if self.by != "jsd":
+        figures["p"], figures["baseline"] = permutation_test(*groups, by, self.options.permutations, generator)
+        figures["low"], figures["high"] = bootstrap_interval(*groups, by, generator)
+        if by != "jsd":
             figures["jsd"] = None
         for side, number in zip(("old", "new"), pair, strict=True):
             figures[side], figures[f"{side}_count"] = self.periods[number].name, self.periods[number].counts[word]
             figures[f"{side}_compared"] = len(uses[number].units)
             figures[f"{side}_documents"] = len(sums[number])
-        return Comparison(**figures, by=self.by)
+        return Comparison(**figures, by=by)
 
 
 def _ranked(words: Sequence[WordDrift]) -> tuple[WordDrift, ...]:

@@ -1,6 +1,5 @@
 """ContextIndex.build: an index made from Python is the one that the command makes."""
 
-from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -11,8 +10,8 @@ from contexts.texts import LINES, files_of, write_text
 from contract.command_line import succeed
 from messages import Heard
 
-from elmo_zh import ContextIndex, ElmoEmbedder, find_senses, measure_drift
-from elmo_zh.contexts import DriftOptions, SenseOptions
+from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
+from elmo_zh.contexts import SenseOptions
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = [
@@ -72,10 +71,8 @@ def test_what_cannot_be_indexed(embedder: ElmoEmbedder) -> None:
         ContextIndex.build(embedder, text, "other", min_count=0)
 
 
-@pytest.mark.parametrize(("call", "options"), [(find_senses, SenseOptions), (measure_drift, DriftOptions)])
-def test_arguments_have_the_defaults_of_the_options(call: Callable[..., object], options: type) -> None:
-    parameters = signature(call).parameters
-    shared = [each for each in fields(options) if each.name in parameters]
-    assert len(shared) > 3
-    for each in shared:
-        assert parameters[each.name].default == each.default
+def test_arguments_have_the_defaults_of_the_options() -> None:
+    parameters = signature(find_senses).parameters
+    for option in fields(SenseOptions):
+        if option.name in parameters:
+            assert parameters[option.name].default == option.default
