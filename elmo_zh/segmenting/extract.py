@@ -9,6 +9,7 @@ import hashlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,15 +129,10 @@ class TextShardWriter:
         keys = keys[np.argsort(keys["key"], kind="stable")]
         contents: dict[str, Any] = {"txt": self._text, "keys": keys, "runs": np.asarray(self._runs, "<u4")}
         for suffix, content in contents.items():
-            with self._files.file(f"{shard_name(len(self.sizes))}.{suffix}", lasts=suffix == "keys") as unfinished:
+            with self._files.file(f"{len(self.sizes):05d}.{suffix}", lasts=suffix == "keys") as unfinished:
                 unfinished.write_bytes(content)
         self.sizes.append(len(self._text))
         self._start_shard()
-
-
-def shard_name(number: int) -> str:
-    """Return the name of a text shard within the part of the task that extracted it."""
-    return f"{number:05d}"
 
 
 # Compressed text unpacks to about this many times its size.
@@ -172,23 +168,18 @@ class ExtractTask:
         """Number of bytes to read from disk."""
         if self.byte_range:
             return self.byte_range.end - self.byte_range.start
-        return sum(each.stamp.num_bytes for each in self.sources)
+        return sum(numbered.stamp.num_bytes for numbered in self.sources)
 
 
-@dataclass(frozen=True)
-class _Split:
-    config: TextConfig
-    range_bytes: int
-
-    def __call__(self, numbered: NumberedSource, _files: Files) -> list[Json]:
-        """Return the byte ranges of a source; empty if it can only be read as a whole."""
-        return [asdict(byte_range) for byte_range in split_source(numbered.source, self.config, self.range_bytes)]
+def _split(config: TextConfig, range_bytes: int, numbered: NumberedSource, _files: Files) -> list[Json]:
+    """Return the byte ranges of a source; empty if it can only be read as a whole."""
+    return [asdict(byte_range) for byte_range in split_source(numbered.source, config, range_bytes)]
 
 
 def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, work: Work) -> Iterator[ExtractTask]:
     """Yield the extraction tasks of a corpus in order: parts of a large source, or several small sources."""
     large = [numbered for numbered in sources if numbered.stamp.num_bytes > shard_bytes]
-    step = Step(name="split", compute=_Split(config, shard_bytes), unit="files", total=len(large))
+    step = Step(name="split", compute=partial(_split, config, shard_bytes), unit="files", total=len(large))
     parts = zip(large, work.run(step, large), strict=True)
     ranges = {numbered.number: list(map(ByteRange.restored, part.value())) for numbered, part in parts}
     together: list[NumberedSource] = []

@@ -10,7 +10,7 @@ import hashlib
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,16 +205,12 @@ def choose_texts(
     return np.sort(texts["key"][np.logical_and.accumulate(is_wanted & fits)])
 
 
-class Divided(NamedTuple):
-    """Counts of a shard's training text, and its held-out paragraphs: key, text and number of tokens."""
+def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> tuple[int, int, list[tuple[int, str, int]]]:
+    """Write a shard's training text to `train`.txt and the sizes of its documents to `train`.documents.
 
-    train_sentences: int
-    train_tokens: int
-    heldout: list[tuple[int, str, int]]
-
-
-def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> Divided:
-    """Write a shard's training text to `train`.txt and the sizes of its documents to `train`.documents."""
+    Returns:
+        The training sentences and tokens, and the held-out paragraphs: key, text and number of tokens.
+    """
     index = read_numbers(shard.with_suffix(".index"), INDEX)
     is_heldout = np.isin(index["key"], chosen)
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
@@ -226,7 +222,7 @@ def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> Divide
         link_or_copy(shard.with_suffix(".txt"), train.with_suffix(".txt"))
     documents = _add_up_documents(index["starts"], sentences).astype("<u4")
     write_numbers(train.with_suffix(".documents"), documents)
-    return Divided(int(sentences.sum()), int(tokens.sum()), heldout)
+    return int(sentences.sum()), int(tokens.sum()), heldout
 
 
 def _divide(

@@ -30,7 +30,7 @@ from elmo_zh.language import N_, _
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines, find_repeated, key_rule
-from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut, shard_name
+from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut
 from elmo_zh.segmenting.heldout import (
     choose_texts,
     divide_shard,
@@ -151,8 +151,8 @@ class SegmentedCorpus:
 
     counts: SegmentCounts
     tallies: list[Tally]
-    lines: LineCounts
-    passed_over: PassedOver
+    lines: LineCounts = field(default_factory=LineCounts)
+    passed_over: PassedOver = field(default_factory=PassedOver)
 
 
 def segment_corpus(
@@ -202,20 +202,16 @@ class SegmentJob:
 
     def made_from(self) -> dict[str, Any]:
         """Return the settings, and the size and modification time of each source."""
-        settings = {
-            **result_settings(self.config),
-            "segmenter_version": describe_segmenter(self.config, self.user_dictionary),
-        }
+        version = describe_segmenter(self.config, self.user_dictionary)
+        settings = {**result_settings(self.config), "segmenter_version": version}
         sources = [[part.source.name, part.stamp.num_bytes, part.stamp.modified_ns] for part in self.sources]
         return {"shard_bytes": self.shard_bytes, "settings": settings, "sources": sources}
 
     def make(self, path: Path, work: Work) -> SegmentedCorpus:
         """Segment the corpus and divide it."""
+        num_files = len(self.sources)
         result = SegmentedCorpus(
-            counts=SegmentCounts(files=len(self.sources)),
-            tallies=[Tally() for _ in self.sources],
-            lines=LineCounts(),
-            passed_over=PassedOver(),
+            counts=SegmentCounts(files=num_files), tallies=[Tally() for _source in range(num_files)]
         )
         shards = self._extract_shards(work, result)
         _require_fields(self.corpus, result, self.config.field)
@@ -235,7 +231,7 @@ class SegmentJob:
         for part in work.run(step, tasks):
             extracted = part.value()
             for number, num_bytes in enumerate(extracted["shard_sizes"]):
-                shards.append(TextShard(part.file(shard_name(number)), num_bytes))
+                shards.append(TextShard(part.file(f"{number:05d}"), num_bytes))
             result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
             for source, tally in extracted["tallies"].items():
                 result.tallies[int(source)].extend(Tally.restored(tally))
@@ -264,18 +260,18 @@ class SegmentJob:
         num_files = 0
         for shard in shards:
             train = folder / f"train-{num_files:05d}"
-            divided = divide_shard(shard, chosen, train)
-            if divided.train_sentences:
+            num_sentences, num_tokens, paragraphs = divide_shard(shard, chosen, train)
+            if num_sentences:
                 num_files += 1
             else:
                 for suffix in (".txt", ".documents"):
                     train.with_suffix(suffix).unlink()
-            counts.train_sentences += divided.train_sentences
-            counts.train_tokens += divided.train_tokens
-            for place_in_shard, (key, text, num_tokens) in enumerate(divided.heldout):
+            counts.train_sentences += num_sentences
+            counts.train_tokens += num_tokens
+            for place_in_shard, (key, text, num_heldout) in enumerate(paragraphs):
                 heldout.append((key, shard, place_in_shard, text))
                 counts.heldout_sentences += text.count("\n")
-                counts.heldout_tokens += num_tokens
+                counts.heldout_tokens += num_heldout
         if heldout:
             text = "".join(text for *_, text in sorted(heldout))
             (folder / "heldout-00000.txt").write_text(text, encoding="utf-8", newline="\n")
