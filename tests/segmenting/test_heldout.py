@@ -133,6 +133,14 @@ def test_texts_with_near_copies_are_held_out_only_if_there_are_too_few_others(
     assert (len(chosen - near_copies), len(chosen & near_copies)) == expected
 
 
+def test_a_text_above_one_that_is_not_needed_is_not_kept_either() -> None:
+    config = TextConfig(heldout_share=0.5, heldout_max_tokens=100)
+    tokens = {**dict.fromkeys(range(19), 10), 19: 5, 23: 10, 29: 5}  # 195, 205 and 210 tokens up to the last three
+    low, high = ([paragraph(key, tokens_each=tokens[key]) for key in keys] for keys in ([*range(20), 23], [29]))
+    for shards in ([low, high], [high, low], [low + high]):
+        assert lowest_texts(shards, config)[0]["key"].tolist() == list(range(20))
+
+
 def test_the_key_is_that_of_the_characters() -> None:
     key = paragraph_key(("今天 天气", "很 好"))
     assert key == paragraph_key(("今 天 天 气", "很好")) == paragraph_key(("今天天气很好",))
@@ -143,6 +151,19 @@ def test_the_key_is_that_of_the_characters() -> None:
 def test_keys_stay_the_same_over_versions() -> None:
     # BLAKE2b with 8 bytes of digest, of the UTF-8 text 苹果, as coreutils' `b2sum -l 64` prints it.
     assert f"{paragraph_key(('苹 果',)):016x}" == "58db6f18c5028ecd"
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_a_much_repeated_text_is_trained_on_and_others_are_held_out_in_any_order(seed: int) -> None:
+    notice = paragraph(0, 1)  # the lowest hash there is; one of the others is equal to it
+    others = spread(2003)
+    paragraphs = [notice] * 701 + others
+    expected, _ = choose(paragraphs)
+    random.Random(seed).shuffle(paragraphs)
+    heldout, train = choose(paragraphs)
+    assert {one.key for one in heldout} == {one.key for one in expected}
+    assert num_sentences(heldout) >= 200
+    assert sum(one.key == 0 for one in train) == 702
 
 
 @settings(deadline=None, max_examples=101)

@@ -164,6 +164,16 @@ def test_a_long_run_is_segmented_in_pieces_from_token_to_token(monkeypatch: pyte
     assert limit_runs(pairs)("abc，defghijkl，mn") == ["ab", "c", "，", "de", "fg", "hi", "jk", "l", "，", "mn"]
 
 
+@pytest.mark.parametrize("segmenter", WITH_DICTIONARY)
+def test_pieces_of_a_long_run_have_the_words_of_the_whole(segmenter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = "今天天气很好我们一起去公园散步看见许多孩子正在湖边放风筝" * 20
+    segment = preparation(segmenter, True, True).segment
+    whole = segment(run)
+    assert 31 < len(run) <= RUN_LIMIT
+    set_limit(monkeypatch, 31, 10)
+    assert segment(run) == whole
+
+
 @pytest.fixture
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "tmp"
