@@ -99,17 +99,9 @@ class EncodedSentences:
 
     def __getitem__(self, index: int) -> NDArray[Any]:
         """Return the ids of one sentence."""
-        shard, own = self._find(index)
-        return shard.ids[int(shard.offsets[own]) : int(shard.offsets[own + 1])]
-
-    def length(self, index: int) -> int:
-        """Return the number of words in one sentence."""
-        shard, own = self._find(index)
-        return int(shard.offsets[own + 1]) - int(shard.offsets[own])
-
-    def _find(self, index: int) -> tuple[ShardArrays, int]:
         number = bisect_right(self._sentence_starts, index) - 1
-        return self._shard(number), index - self._sentence_starts[number]
+        shard, row = self._shard(number), index - self._sentence_starts[number]
+        return shard.ids[int(shard.offsets[row]) : int(shard.offsets[row + 1])]
 
     def document(self, index: int) -> range:
         """Return the sentence numbers of one document."""

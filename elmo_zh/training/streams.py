@@ -121,7 +121,7 @@ class PackedStreams:
         while filled < self._unroll_steps:
             sentence, place = int(self._current[stream]), int(self._position[stream])
             # The predictions that are left in the sentence: its words and its end.
-            left = self._sentences.length(sentence) + 1 - place
+            left = len(self._sentences[sentence]) + 1 - place
             steps = min(left, self._unroll_steps - filled)
             yield slice(filled, filled + steps), sentence, place
             filled += steps

@@ -11,7 +11,7 @@ from messages import message_of
 
 from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import RunError
-from elmo_zh.id_store import ARRAYS, EncodedSentences, IdStore, load_id_store, store_files
+from elmo_zh.id_store import ARRAYS, IdStore, load_id_store, store_files
 from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
@@ -127,29 +127,11 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, rows: int, kind
     assert [train[s].tolist() for s in range(4)] == [[2, rows - 1, rows - 1], [], [2, 2, 2], [rows - 1]]
 
 
-def test_shards_are_opened_when_they_are_read_and_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[int] = []
-    monkeypatch.setattr("elmo_zh.id_store.OPEN_SHARDS", 1)
-    build(tmp_path)
-    train = load(tmp_path).train
-    real = train._shard.__wrapped__
-    counting = EncodedSentences(
-        [{"tokens": 3, "sentences": 2, "documents": 1}] * 2,
-        lambda number: opened.append(number) or real(number),
-    )
-    assert opened == []
-    assert [counting[s].tolist() for s in (0, 1, 3, 2, 0)] == [[4, 3, 3], [], [3], [5, 2, 2], [4, 3, 3]]
-    assert opened == [0, 1, 0]
-
-
 def test_many_sentences_at_once(tmp_path: Path) -> None:
     build(tmp_path)
     train = load(tmp_path).train
     assert train.lengths(np.array([3, 0, 2, 1, 0])).tolist() == [1, 3, 3, 0, 3]
     assert train.lengths(np.zeros(0, np.int64)).tolist() == []
-    assert [train.length(s) for s in range(4)] == [3, 0, 3, 1]
     ids, lengths = train.read(np.array([0, 1, 3]))
     assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 3], [3, 0, 1])
     ids, lengths = train.read(np.arange(4))
