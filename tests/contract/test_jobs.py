@@ -292,17 +292,6 @@ def test_stopped_between_any_two_parts(make: Make) -> None:
         assert len(again) <= len(computed) - num_parts
 
 
-def test_stopped_again_and_again(make: Make) -> None:
-    whole, job = run(make("whole")), make("stopped")
-    for _ in range(ENDLESS):
-        with stopped_after(1):
-            try:
-                assert run(job) == whole
-            except KeyboardInterrupt:
-                continue
-            break
-
-
 def test_any_damaged_file_is_made_again(make: Make) -> None:
     with stopped_after(ENDLESS) as computed:
         whole = run(make("whole"))

@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import json
-import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,9 +34,7 @@ def records(text: Sequence[str]) -> bytes:
 
 
 FORMS: dict[str, Callable[[Path, Sequence[str]], object]] = {
-    "a.txt": lambda path, text: path.write_bytes("\n".join(text).encode()),
     "a.jsonl.gz": lambda path, text: path.write_bytes(gzip.compress(records(text))),
-    "a.txt.xz": lambda path, text: path.write_bytes(lzma.compress("\n".join(text).encode("gb18030"))),
     "a.txt.bz2": lambda path, text: path.write_bytes(bz2.compress("\r\n".join(text).encode("utf-16"))),
     "a.zip": zip_of_tables,
     "many": write_small_files,
