@@ -4,7 +4,7 @@ Skipping a stage, refusing to discard training, describing what has changed and 
 file all read this table. The work of a stage is the function of the same name in `elmo_zh.stages`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ class Stage:
     argument: str = ""  # What its command takes besides --run
     reads: tuple[str, ...] = ()  # Settings that decide the result
     budget: tuple[str, ...] = ()  # Those of them that only say how far to go: if they change, the stage continues
-    selects: tuple[str, ...] = ()  # Settings that only decide which files are inputs
     # Files of the run that it reads, as glob patterns; files elsewhere are added when the stage runs.
     inputs: Callable[[Config], tuple[str, ...]] = lambda _: ()
     optional_inputs: tuple[str, ...] = ()  # Inputs that may be absent
@@ -45,22 +44,16 @@ class Stage:
 
     def uses(self, setting: str) -> bool:
         """Return whether the stage depends on a setting, given as section.key."""
-        return _covers((*self.reads, *self.selects), setting)
+        return setting in self.reads or setting.partition(".")[0] in self.reads
 
     def settings(self, config: Config) -> dict[str, Any]:
         """Return the settings that decide the result, except for the budget."""
         settings = _settings_with_effect(config)
-        return {
-            name: value for name, value in settings.items() if _covers(self.reads, name) and name not in self.budget
-        }
+        return {name: value for name, value in settings.items() if self.uses(name) and name not in self.budget}
 
     def budget_settings(self, config: Config) -> dict[str, Any]:
         """Return the settings that say how far to go."""
         return {name: value for name, value in _settings_with_effect(config).items() if name in self.budget}
-
-
-def _covers(names: Collection[str], setting: str) -> bool:
-    return setting in names or setting.partition(".")[0] in names
 
 
 def _settings_with_effect(config: Config) -> dict[str, Any]:
@@ -132,7 +125,6 @@ TRAIN = Stage(
     name="train",
     reads=("model", "train"),
     budget=("train.max_tokens", "train.epochs"),
-    selects=("word2vec.enabled",),
     inputs=_train_inputs,
     intact_inputs=("ids/*",),
     makes=("checkpoints", "start", "metrics.jsonl", "tensorboard", "training.png"),
