@@ -63,6 +63,7 @@ def _settings_with_effect(config: Config) -> dict[str, Any]:
         for section in fields(config)
         for key, value in recorded_settings(getattr(config, section.name)).items()
     }
+    settings["model.tie_softmax"] = config.model.is_tied  # as far as the mode allows
     return {name: value for name, value in settings.items() if name not in unused}
 
 

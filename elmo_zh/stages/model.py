@@ -37,7 +37,7 @@ def train(context: StageContext, *, device: str | None = None, group: "ProcessGr
     require_files(run, [run.ids, run.vocab])
     if group:
         require_divisible_batch_size(config, group.size)
-    facts: dict[str, Any] = {"model.tie_softmax": config.model.is_tied}
+    facts = {}
     if config.train.init:
         info = BundleLayout(Path(config.train.init)).info
         facts["train.init"] = source_digest(run, "train", "train.init", info)
