@@ -84,7 +84,9 @@ class SectionedHelp(click.Group):
         for title, commands in SECTIONS.items():
             with formatter.section(_(title)):
                 # Without a limit, click would cut a sentence off where the line ends.
-                rows = [(str(each.name).ljust(width), each.get_short_help_str(limit=1000)) for each in commands]
+                rows = [
+                    (str(command.name).ljust(width), command.get_short_help_str(limit=1000)) for command in commands
+                ]
                 formatter.write_dl(rows)
 
 
@@ -138,10 +140,10 @@ def _show(error: click.UsageError) -> None:
         error.show()
         return
     advised = with_advice(error)
-    told = advised.format_message()
+    text = advised.format_message()
     if chosen_language() != "en":
-        told = re.sub(r"'[.。]( |$)", "'。", told)  # click joins its translated sentences as in English
-    click.UsageError(told, advised.ctx).show()
+        text = re.sub(r"'[.。]( |$)", "'。", text)  # click joins its translated sentences as in English
+    click.UsageError(text, advised.ctx).show()
 
 
 def main() -> None:

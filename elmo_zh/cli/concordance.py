@@ -432,9 +432,9 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
         _report(common, rows, options)
 
 
-def _report(common: Common, found: Sequence[Any], options: CountOptions, *, by: str = "") -> None:
+def _report(common: Common, results: Sequence[Any], options: CountOptions, *, by: str = "") -> None:
     """Write the table and print its first rows; with `by`, the first rows for each value of that column."""
-    rows = [row if isinstance(row, dict) else asdict(row) for row in found]
+    rows = [row if isinstance(row, dict) else asdict(row) for row in results]
     if options.output:
         save_rows(rows, options.output)
     shown = [

@@ -71,11 +71,11 @@ class Conversion:
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @output_option("DIR", "Folder of the new bundle.", is_folder=True, required=True)
-@takes(Conversion, "chosen")
+@takes(Conversion, "conversion")
 @takes(BundleForm, "form")
 @common_options
 @reads("text")
-def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, form: BundleForm) -> None:
+def convert(common: Common, /, source: Path, output: Path, conversion: Conversion, form: BundleForm) -> None:
     """Convert another program's model to a bundle.
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
@@ -93,11 +93,11 @@ def convert(common: Common, /, source: Path, output: Path, chosen: Conversion, f
       elmo-zh convert 179.zip --output models/zh --warm-on news.txt --set text.segmenter=jieba
       elmo-zh convert runs/mine/model --output for-simple-elmo --layout simple_elmo
     """
-    if chosen.warm_on is not None:
+    if conversion.warm_on is not None:
         refuse_together("--warm-on", {f"--layout {form.layout}": form.layout != "bundle"})
     from elmo_zh.convert import ConvertSettings, convert_model
 
-    values = {field.name: getattr(chosen, field.name) for field in fields(Conversion)}
+    values = {field.name: getattr(conversion, field.name) for field in fields(Conversion)}
     text, user_dictionary = _known_text(common)
     settings = ConvertSettings(**values, text=text, user_dictionary=user_dictionary, form=form)
     model = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
@@ -125,13 +125,13 @@ def _report_conversion(common: Common, model: "BundleSource", output: Path, layo
 def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
     """Return the text settings that the user gave for the model, and the dictionary; without any, they are unknown."""
     config = common.config.text
-    given = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
-    if not given:
+    names = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
+    if not names:
         return None, None
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
-    if not given & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
+    if not names & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
         message = _("Settings given without text.segmenter: {names}. Add --set text.segmenter=NAME.")
-        raise OptionError(message.format(names=", ".join(sorted(given))))
+        raise OptionError(message.format(names=", ".join(sorted(names))))
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError(_("{path} is missing. Check the path.").format(path=dictionary))

@@ -135,7 +135,7 @@ class Common:
 
         text = replace(self.config.text, **changed)
         with opened_inputs(files, self.console) as sources:
-            yield [input_text(each, text, segmented=self.segmented, from_name=from_name) for each in sources.sources]
+            yield [input_text(file, text, segmented=self.segmented, from_name=from_name) for file in sources.sources]
 
     @contextmanager
     def claimed(

@@ -84,7 +84,7 @@ def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions
         _write_senses(index, senses, options)
     counts = usage_counts(index, senses, column) if column else {}
     choice = senses.clusters.choice
-    found = {
+    summary = {
         "word": word,
         "layer": senses.layer,
         "occurrences": len(senses.clusters.labels),
@@ -94,13 +94,13 @@ def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions
     written = {name: str(path) for name, path in paths.items() if path}
     common.finish(
         {
-            **found,
+            **summary,
             "usages": usages,
             "by": counts,
             "choice": choice and {"candidate": choice.candidate, **_rounded(asdict(choice), "silhouette", "score")},
             **written,
         },
-        *figures(found),
+        *figures(summary),
         *(line for usage in zip(senses.usages, usages, strict=True) for line in _describe_usage(*usage)),
         "",
         *table(list(_share_rows(options.by or "", counts))),
