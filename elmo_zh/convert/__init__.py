@@ -113,7 +113,9 @@ def _unpack(source: Path, folder: Path) -> None:
     """Unpack the files of a model by their names alone, so that none leads out of the folder."""
     try:
         with zipfile.ZipFile(source) as archive:
-            names = {entry: PurePosixPath(entry.filename).name for entry in archive.infolist() if not entry.is_dir()}
+            names = {
+                entry: PurePosixPath(entry.filename).name for entry in archive.infolist() if entry.filename[-1:] != "/"
+            }
             # macOS puts a file of its own beside each file, with the same suffix.
             wanted = {entry: name for entry, name in names.items() if name.endswith(_WANTED) and name[:2] != "._"}
             needed = sum(entry.file_size for entry in wanted)

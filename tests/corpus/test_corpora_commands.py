@@ -1,21 +1,11 @@
 """Corpora of every kind, by the command line: what is told, what is recorded, what is refused."""
 
 import gzip
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from contract.command_line import record_of, succeed
 
 FAST = ("--set", "text.segmenter=character", "--set", "text.heldout_share=0", "--set", "text.num_workers=1")
-
-
-def record(run: str = "run") -> Mapping[str, Any]:
-    return dict(record_of(Path(run), "segment"))
-
-
-def written(run: str = "run") -> str:
-    return Path(run, "segmented", "train-00000.txt").read_text(encoding="utf-8")
 
 
 def mixed_folder() -> Path:
@@ -43,8 +33,8 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         assert line in answer.stderr.splitlines()
     assert "Warning: Left out because of bytes that cannot be decoded: 1 line." in answer.stderr
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
-    assert written().splitlines() == lines
-    found = record()
+    assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8").splitlines() == lines
+    found = record_of(Path("run"), "segment")
     counts = {"characters": 29, "kept_characters": 26, "dropped": {"lines with undecodable bytes": 3}, "documents": 4}
     assert {name: found["counts"][name] for name in counts} == counts
     assert found["sources"]["d.txt"] == {

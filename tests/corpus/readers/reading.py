@@ -5,14 +5,11 @@ import gzip
 import importlib
 import io
 import lzma
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import pytest
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content
@@ -28,8 +25,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.compress,
     ".zst": zstd.compress,
 }
-TEST_DATA = os.environ.get("ELMO_ZH_TEST_DATA")
-needs_data = pytest.mark.skipif(not TEST_DATA, reason="set ELMO_ZH_TEST_DATA to the folder that holds data/formats")
 
 
 def content_of(data: bytes, name: str = "a.txt") -> Content:
