@@ -52,9 +52,14 @@ from elmo_zh.run.layout import RunDir  # noqa: E402
 from elmo_zh.run.record import StageContext  # noqa: E402
 from elmo_zh.run.reporter import SilentReporter  # noqa: E402
 from elmo_zh.stages.model import pipeline  # noqa: E402
-from elmo_zh.training.computation import choose_computation  # noqa: E402
+from elmo_zh.training.computation import (  # noqa: E402
+    SENTENCE_TOKENS,
+    build_trial,
+    choose_computation,
+    draw_lexicon,
+    draw_words,
+)
 from elmo_zh.training.optimizer import step_tokens  # noqa: E402
-from elmo_zh.training.trial import SENTENCE_TOKENS, build_trial, draw_lexicon, draw_words  # noqa: E402
 from elmo_zh.version import __version__  # noqa: E402
 
 SIZES, TIMED = {"FULL": FULL, "SMALL": SMALL}, ("bfloat16", "float32")

@@ -12,10 +12,9 @@ from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.run.reporter import SilentReporter
-from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import choose_computation
 from elmo_zh.training.initial_weights import initialise_model
-from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary

@@ -15,8 +15,6 @@ from elmo_zh.bundle import BUNDLE_FORMAT, BundleForm, BundleLayout
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of
 from elmo_zh.bundle.read import OWN_PROGRAM, UNKNOWN_HISTORY, Bundle, History
 from elmo_zh.bundle.weights import (
-    count_parameters,
-    num_parameters,
     published_arrays,
     rounded_to_float16,
     save_tensors,
@@ -95,17 +93,6 @@ def source_of(bundle: Bundle) -> BundleSource:
         history=bundle.history,
         word2vec=word2vec,
     )
-
-
-def least_bytes(source: BundleSource, form: BundleForm) -> int:
-    """Return the size in bytes of a model's weights in a given form; its other files are small or compressed."""
-    if form.dtype == "float16":
-        num_numbers = count_parameters(source.weights)
-    else:
-        num_numbers = num_parameters(source.weights.shape, has_softmax=source.weights.has_softmax)
-    if form.layout == "bundle" and _has_embedding_file(source, form.dtype):
-        num_numbers += source.weights.token_table.size
-    return num_numbers * np.dtype(form.dtype).itemsize
 
 
 def write_model(folder: Path, source: BundleSource, form: BundleForm) -> None:

@@ -42,7 +42,7 @@ from elmo_zh.run.stage_table import (
     later_stages,
     unread_settings,
 )
-from elmo_zh.training.launch import read_launch
+from elmo_zh.training import read_launch
 
 # Settings changed by a command's options, by section.
 Changes = Mapping[str, Mapping[str, str]]

@@ -242,11 +242,6 @@ class TrainConfig(Section):
     max_grad_norm: float = declare(
         10.0, "Clip the global norm of the gradient of (loss x unroll_steps) to this value.", above=0
     )
-    shuffle: str = declare(
-        "sentences",
-        "Unit that is reshuffled in each epoch: sentences, or whole documents, each read in order by one stream.",
-        choices=("sentences", "documents"),
-    )
     seed: int = declare(
         1, "Random seed for initial weights, sentence order, dropout and negative samples.", least=0, most=2**31 - 1
     )
@@ -271,9 +266,6 @@ class TrainConfig(Section):
         free=True,
     )
     num_threads: int = declare(0, "Number of CPU threads; 0 leaves the choice to PyTorch.", least=0, free=True)
-    tensorboard: bool = declare(
-        False, "Also write TensorBoard event files to RUN/tensorboard; needs the extra tensorboard.", free=True
-    )
     log_every_steps: int = declare(20, "Number of steps between two lines of metrics.jsonl.", least=1, free=True)
     evaluate_every_tokens: int = declare(
         300_000, "Number of training tokens between measurements of held-out perplexity.", least=1, free=True

@@ -18,7 +18,7 @@ from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warm_up
-from elmo_zh.bundle.write import BundleSource, least_bytes, source_of, write_model
+from elmo_zh.bundle.write import BundleSource, source_of, write_model
 from elmo_zh.config import TextConfig
 from elmo_zh.convert.manylangs import ENCODER, TOKEN_EMBEDDER, read_manylangs
 from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
@@ -83,7 +83,6 @@ def convert_model(
         if settings.warm_on is not None:
             weights = _warmed_up(model, settings.warm_on, reporter, segmented=settings.segmented)
             model = replace(model, weights=weights)
-        require_disk_space(output, least_bytes(model, settings.form))
         with atomic_path(output) as unfinished:
             write_model(unfinished, model, settings.form)
     return model

@@ -252,7 +252,7 @@ def make_plan(
     stages, training = _stages(sample, trial, config, figures), {}
     if not limits.no_training:
         reporter.note(_("Trying a few training steps ..."))
-        from elmo_zh.training.trial import forecast_training  # a plan without training needs no torch
+        from elmo_zh.training.computation import forecast_training  # a plan without training needs no torch
 
         heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])
         predictions = round((figures["tokens"] + figures["sentences"]) * (1 - heldout))

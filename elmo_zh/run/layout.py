@@ -47,11 +47,10 @@ class RunDir:
         self.word2vec = path / "word2vec.txt"  # initial token embeddings, in word2vec's text format
         self.ids = path / "ids"  # the token id store
         # Training: checkpoints; the weights that it started from, if it started from a bundle; figures, one JSON object
-        # a line; TensorBoard's event files; loss and held-out perplexity by number of tokens.
+        # a line; loss and held-out perplexity by number of tokens.
         self.checkpoints = path / "checkpoints"
         self.start = path / "start"
         self.metrics = path / "metrics.jsonl"
-        self.tensorboard = path / "tensorboard"
         self.training_picture = path / "training.png"
         self.model = path / "model"  # the exported bundle
         self.index = path / "index"  # the index of the run's own text, which `explore` makes

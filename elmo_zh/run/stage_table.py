@@ -128,7 +128,7 @@ TRAIN = Stage(
     budget=("train.max_tokens", "train.epochs"),
     inputs=_train_inputs,
     intact_inputs=("ids/*",),
-    makes=("checkpoints", "start", "metrics.jsonl", "tensorboard", "training.png"),
+    makes=("checkpoints", "start", "metrics.jsonl", "training.png"),
     resumes=True,
 )
 EXPORT = Stage(

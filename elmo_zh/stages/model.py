@@ -109,8 +109,8 @@ def export(
     """Write a checkpoint (best, last or a step number) as a bundle: to RUN/model, or to `output` in the given form."""
     run, config, reporter = context.run, context.config, context.reporter
     input_files(EXPORT, context)
-    from elmo_zh.training.bundle_export import choose_step, export_checkpoint
     from elmo_zh.training.checkpoint import CheckpointFolder
+    from elmo_zh.training.export import choose_step, export_checkpoint
 
     dictionary = run.user_dictionary if config.text.dictionary else None
     facts = {"checkpoint": checkpoint, **text_settings(config, dictionary)}

@@ -1,11 +1,12 @@
-"""Checkpoints: everything that training needs to resume as if it had never stopped, without pickle.
+"""Checkpoints: everything that training needs to resume as if it had never stopped, without pickle; metrics.jsonl.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
 
 import functools
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -19,7 +20,7 @@ from torch import Tensor
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.errors import RunError
 from elmo_zh.language import _
-from elmo_zh.run.files import UNFINISHED, atomic_path, read_json, remove, write_json
+from elmo_zh.run.files import UNFINISHED, atomic_path, make_folder, read_json, remove, sync_file, write_json
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 CHECKPOINT_FORMAT = 1
@@ -202,3 +203,61 @@ def _layout(tensors: Mapping[str, Tensor]) -> _Layout:
 
 def _empty(layout: _Layout) -> dict[str, Tensor]:
     return {name: torch.empty(shape, dtype=getattr(torch, dtype)) for name, (dtype, shape) in layout.items()}
+
+
+class MetricsFile:
+    """metrics.jsonl: one JSON object per line, appended during training; ranks other than 0 do not use it."""
+
+    def __init__(self, path: Path, *, is_used: bool = True) -> None:
+        self.path, self._is_used = path, is_used
+
+    def append(self, **figures: Any) -> None:
+        """Append one line with these figures."""
+        if not self._is_used:
+            return
+        make_folder(self.path.parent)
+        with self.path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps(figures) + "\n")
+
+    def sync(self) -> None:
+        """Flush the lines to disk, before writing a checkpoint or a record that depends on them."""
+        if self._is_used and self.path.exists():
+            sync_file(self.path)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return all complete lines, ignoring a last line that a killed process left unfinished."""
+        if not (self._is_used and self.path.exists()):
+            return []
+        *complete, __ = self.path.read_bytes().split(b"\n")
+        lines: list[dict[str, Any]] = []
+        for number, line in enumerate(complete, start=1):
+            try:
+                figures: dict[str, Any] = dict(json.loads(line))
+                if not isinstance(figures["step"], int):
+                    raise TypeError("step is not a number")
+            except (ValueError, TypeError, KeyError) as error:
+                message = _("{path}: line {number} is damaged ({problem}). Remove the line, and run the command again.")
+                raise RunError(message.format(path=self.path, number=number, problem=repr(error))) from None
+            lines.append(figures)
+        return lines
+
+    def cut_after(self, step: int) -> None:
+        """Delete the lines for steps later than `step`, which will be trained again."""
+        if self._is_used:
+            self._replace([line for line in self.lines() if line["step"] <= step])
+
+    def discard(self, **figures: Any) -> None:
+        """Delete the lines that contain these figures, such as those written just before the process was killed."""
+        lines = self.lines()
+        kept = [line for line in lines if not figures.items() <= line.items()]
+        if len(kept) < len(lines):
+            self._replace(kept)
+
+    def _replace(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        with atomic_path(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    def remove(self) -> None:
+        """Delete the file if it exists."""
+        if self._is_used:
+            self.path.unlink(missing_ok=True)

@@ -1,31 +1,37 @@
-"""Choose the precision, the kernel and the threads of training, and refuse models that do not fit into memory.
+"""Choose the precision, the kernel and the threads of training; forecast its cost by a trial on random words.
 
 The choices are kept when a run resumes: others would round differently and so lead to different weights.
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.bundle.weights import num_parameters
-from elmo_zh.config import ModelConfig, TrainConfig
+from elmo_zh.config import Config, ModelConfig, TrainConfig
 from elmo_zh.errors import RunError
+from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.language import _
 from elmo_zh.model.kernels.products import can_pack
-from elmo_zh.model.language_model import build_shape
-from elmo_zh.model.precision import PRECISIONS, Precision, choose_precision
+from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.precision import PRECISIONS, Precision, choose_device, choose_precision
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.run.reporter import format_bytes
+from elmo_zh.training.distributed import SINGLE_PROCESS
+from elmo_zh.training.learner import Learner
+from elmo_zh.training.optimizer import Schedule, step_tokens
+from elmo_zh.vocabulary.lexicon import Lexicon
+from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
 _FLOAT = 4
-
-
-def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
-    """Return whether training uses the full softmax, because the settings say so or sampling would save nothing."""
-    return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
 
 
 def require_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, device: torch.device) -> None:
@@ -67,15 +73,11 @@ class Computation:
         """The precision of matrix products."""
         return PRECISIONS[self.precision]
 
-    def describe(self) -> dict[str, Any]:
-        """Return the choices as JSON values for records."""
-        return asdict(self)
-
     def differences(self, previous: Mapping[str, Any]) -> list[str]:
         """Describe for users, one by one, the changes since an earlier description."""
         return [
             f"{name} {previous[name]} -> {value}"
-            for name, value in self.describe().items()
+            for name, value in asdict(self).items()
             if name in previous and previous[name] != value
         ]
 
@@ -123,3 +125,77 @@ def _set_up_gpu(is_deterministic: bool) -> None:
         torch.use_deterministic_algorithms(True)
         # Filling would be wasted: all uninitialised memory here is written before it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+# The trial
+
+
+SENTENCE_TOKENS = 20
+# The random text lasts for this many steps, then starts again.
+_TEXT_STEPS = 8
+
+
+def draw_words(num_rows: int, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return random vocabulary rows, distributed like the words of a text (Zipf-Mandelbrot law)."""
+    frequencies = 1 / (np.arange(num_rows - len(SPECIALS)) + 3.7) ** 1.1
+    return generator.choice(len(frequencies), shape, p=frequencies / frequencies.sum()) + len(SPECIALS)
+
+
+def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
+    """Return a lexicon of made-up words; `num_slots` is as in `Lexicon`."""
+    return Lexicon(Vocabulary([*SPECIALS, *(f"词{row}" for row in range(len(SPECIALS), num_rows))]), num_slots)
+
+
+def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
+    """Return a learner that is ready to train a new model on sentences of random words."""
+    num_rows = len(lexicon.vocabulary)
+    model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
+    num_sentences = -(-_TEXT_STEPS * step_tokens(config.train) // SENTENCE_TOKENS)
+    words = draw_words(num_rows, (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
+    offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)
+    text = EncodedSentences.in_memory(words.astype(np.uint32), offsets)
+    no_text = np.zeros(0, np.uint32), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)
+    store = IdStore(text, HeldoutSentences.in_memory(*no_text), lexicon)
+    seed = config.train.seed
+    return Learner(model, store, config.train, device, lambda new: new.initialise(seed), SINGLE_PROCESS, precision)
+
+
+# The trial takes as many steps as fit into the time, but at least two, since the first one compiles kernels.
+_LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
+
+
+def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[str, Any]:
+    """Forecast the cost of training on a text with this many words and sentence ends, by trying a few steps.
+
+    Raises RunError if the machine has too little memory.
+    """
+    keep_freed_memory()
+    train, model = config.train, config.model
+    device = choose_device(train.device)
+    computation = choose_computation(train, model, device, {})
+    require_memory(model, train, num_rows, device)
+    network, tables, states = count_numbers(model, train, build_shape(model, num_rows), num_rows)
+    # The bundle has the token table also where the softmax shares it.
+    token_table = num_rows * model.projection_dim if model.mode == "token" else 0
+    steps = Schedule.build(train, predictions).num_steps
+    step_seconds = _step_seconds(
+        build_trial(config, draw_lexicon(num_rows, model.num_slots), device, computation.product_precision)
+    )
+    return {
+        "tokens": steps * step_tokens(train),
+        "epochs": steps * step_tokens(train) / max(1, predictions),
+        "seconds": steps * step_seconds,
+        "tokens_per_second": step_tokens(train) / step_seconds,
+        "parameters": network + tables,
+        "memory_bytes": peak_memory_bytes() if device.type == "cpu" else torch.cuda.max_memory_allocated(device),
+        "checkpoint_bytes": train.keep_checkpoints * 4 * (network + tables + states),
+        "bundle_bytes": 4 * (network + tables + token_table),
+    }
+
+
+def _step_seconds(learner: Learner) -> float:
+    ends = [time.monotonic()]
+    while len(ends) <= _LEAST_STEPS or (len(ends) <= _MOST_STEPS and ends[-1] - ends[0] <= _TRIAL_SECONDS):
+        learner.train_step(len(ends) - 1, 1.0, average_loss=lambda loss: loss)
+        ends.append(time.monotonic())
+    return min(end - start for start, end in pairwise(ends))

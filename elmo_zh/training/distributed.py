@@ -5,10 +5,9 @@ same order; only `slice_of` needs no other rank.
 """
 
 import atexit
-import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -16,14 +15,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
-from torch.nn.parallel import DistributedDataParallel
 
 from elmo_zh.errors import ElmoZhError, RunError
 from elmo_zh.language import _
-from elmo_zh.model.bilm import BiLM, State
-from elmo_zh.model.precision import Precision, choose_device
-from elmo_zh.model.token_layer import TokenInputs
-from elmo_zh.training.launch import Launch
+from elmo_zh.model.precision import choose_device
+from elmo_zh.training import Launch
 
 # How long to wait for a rank that never joins, and for an operation of ranks that have joined: the others wait while
 # rank 0 counts bigrams or saves. Nobody waits for a rank that has died, because its connections close with it.
@@ -190,45 +186,12 @@ def _settle() -> None:
         time.sleep(_SETTLING_SECONDS)
 
 
-Network = Callable[[TokenInputs, State, Tensor | None, float], tuple[list[Tensor], State]]
-
-
-class _WithoutTables(nn.Module):
-    """The part of a biLM with dense gradients: the LSTM layers and, in character mode, the CNN."""
-
-    def __init__(self, bilm: BiLM, precision: Precision) -> None:
-        super().__init__()
-        self.encoder = nn.Identity() if bilm.shape.characters is None else bilm.character_cnn
-        self.layers = bilm.layers
-        self._encode_tokens, self._run_layers, self._precision = bilm.encode_tokens, bilm.run_layers, precision
-
-    def forward(
-        self, read: Tensor | TokenInputs, state: State, keep: Tensor | None, dropout: float
-    ) -> tuple[list[Tensor], State]:
-        vectors = self._encode_tokens(read, self._precision) if isinstance(read, TokenInputs) else read
-        return self._run_layers(vectors, state, keep, dropout, precision=self._precision)
-
-
-def build_network(bilm: BiLM, group: ProcessGroup, precision: Precision) -> Network:
-    """Return a function like `BiLM.forward` that averages the network's gradients over the ranks."""
-    if group.size == 1:
-        return functools.partial(bilm, precision=precision)
-    parallel = DistributedDataParallel(_WithoutTables(bilm, precision), gradient_as_bucket_view=True)
-
-    def run(inputs: TokenInputs, state: State, keep: Tensor | None, dropout: float) -> tuple[list[Tensor], State]:
-        read = inputs if bilm.shape.characters is not None else bilm.token_table(inputs)
-        outputs: tuple[list[Tensor], State] = parallel(read, state, keep, dropout)
-        return outputs
-
-    return run
-
-
 @torch.no_grad()
-def average_table_gradients(tables: Sequence[nn.Parameter], group: ProcessGroup) -> None:
-    """Replace each table's gradient, which is sparse on all ranks or on none, with its mean over the ranks."""
-    for table in tables if group.size > 1 else ():
-        if table.grad is not None:
+def average_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup) -> None:
+    """Replace each parameter's gradient, which is sparse on all ranks or on none, with its mean over the ranks."""
+    for parameter in parameters if group.size > 1 else ():
+        if parameter.grad is not None:
             # gloo sums sparse tensors, in the order of the ranks; NCCL does not.
-            gradient = table.grad.coalesce().cpu() if table.grad.is_sparse else table.grad
+            gradient = parameter.grad.coalesce().cpu() if parameter.grad.is_sparse else parameter.grad
             group.all_reduce(gradient)
-            table.grad = gradient.to(table.device).div_(group.size)
+            parameter.grad = gradient.to(parameter.device).div_(group.size)

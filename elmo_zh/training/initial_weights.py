@@ -6,7 +6,7 @@ copied as they are, and then the softmax's bias is fitted to the new text. The i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,7 @@ from elmo_zh.run.files import atomic_path, read_json, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import source_digest
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.scoring import BATCH_TOKENS, Figures, read_outputs
-from elmo_zh.training.evaluation import evaluate_heldout
-from elmo_zh.training.trainer import Trainer
+from elmo_zh.scoring import BATCH_TOKENS, read_outputs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
 from elmo_zh.word2vec.vectors import WordVectors, has_spread
 
@@ -187,8 +185,7 @@ class Start:
     """The bundle weights that a run's training starts from, as stored in RUN/start."""
 
     path: Path  # Folder with start.json, model.safetensors and, if the bundle has them, word2vec vectors
-    # Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by origin;
-    # figures on all held-out text, once computed.
+    # Path, digest, origin and training tokens of the bundle; description of the model; counts of rows by origin.
     info: dict[str, Any]
 
     @property
@@ -209,37 +206,6 @@ class Start:
         )
         rows = {name: f"{number:,}" for name, number in self.info["rows"].items()}
         reporter.note(message.format(model=self.info["bundle"], **rows))
-        if not self.info["has_softmax"]:
-            message = _("{model} has no softmax: the new one shares the token table, or is random.")
-            reporter.note(message.format(model=self.info["bundle"]))
-
-    def measure(self, trainer: Trainer, store: IdStore, reporter: Reporter) -> None:
-        """Score all held-out text with the initial weights, before the first step, unless that is already done."""
-        if not len(store.heldout):
-            return
-        if "heldout" not in self.info:
-            with reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
-                figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress)
-            self.info["heldout"] = asdict(figures)
-            write_json(self.path / "start.json", self.info)
-        trainer.append_figures(Figures(**self.info["heldout"]), "full", step=0)
-
-    def counts(self) -> dict[str, Any]:
-        """Return the origin of the weights, and their held-out figures if measured, for the stage record."""
-        counts = {"started_from": {"digest": self.info["digest"], **self.info["rows"]}}
-        return counts | ({"heldout_before": self.info["heldout"]} if "heldout" in self.info else {})
-
-    def report_result(self, after: Mapping[str, Any], reporter: Reporter) -> None:
-        """Report the perplexity on all held-out text before and after training."""
-        before, now = self.info["heldout"]["perplexity"], after["perplexity"]
-        message = _("Training changed the held-out perplexity from {before} to {now}.")
-        reporter.note(message.format(before=f"{before:,.1f}", now=f"{now:,.1f}"))
-        if now > before:
-            reporter.warn(_("Training made the held-out perplexity worse. Try a lower train.learning_rate."))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the origin that is recorded in a bundle trained from these weights."""
-        return {name: self.info[name] for name in ("digest", "tokens", "origin")}
 
 
 def load_start(run: RunDir) -> Start | None:
@@ -265,9 +231,6 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
         return known
     bundle = load_bundle(path)
     reporter.note(model_line(bundle))
-    if bundle.info["carry_state"] != config.train.carry_state:
-        message = _("{model} was trained with another train.carry_state, so training has to adapt it first.")
-        reporter.warn(message.format(model=bundle.path))
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
         message = _("{path} and {vocabulary} share no word. Do both use the same language and script?")
@@ -285,7 +248,6 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
         "digest": bundle.digest,
         "tokens": bundle.info["training"].get("tokens"),
         "origin": bundle.info["origin"],
-        "has_softmax": bundle.weights.has_softmax,
         "model": model.describe(vocabulary.digest()),
         "rows": moves.counts(),
     }

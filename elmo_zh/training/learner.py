@@ -17,14 +17,18 @@ from elmo_zh.model.precision import FLOAT32, Precision
 from elmo_zh.model.softmax import LogUniformSampler
 from elmo_zh.model.token_layer import build_inputs
 from elmo_zh.training.checkpoint import Checkpoint
-from elmo_zh.training.computation import scores_every_word
-from elmo_zh.training.distributed import ProcessGroup, average_table_gradients, build_network
+from elmo_zh.training.distributed import ProcessGroup, average_gradients
 from elmo_zh.training.optimizer import Optimizers, choose_dropout, clip_gradients
 from elmo_zh.training.streams import PackedStreams, StreamBatch
 
 
 class NotFiniteError(ArithmeticError):
     """A loss or gradient is infinite or not a number."""
+
+
+def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
+    """Return whether training uses the full softmax, because the settings say so or sampling would save nothing."""
+    return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
 
 
 class Learner:
@@ -58,14 +62,12 @@ class Learner:
         self._group.broadcast(self.model.named_tensors().values())
         config, own_streams = self._config, self._group.slice_of(self._config.batch_size)
         self._optimizers = Optimizers(config, self.model.bilm, self.model.softmax)
-        self._network = build_network(self.model.bilm, self._group, self._precision)
         self._streams = PackedStreams(
             self._store.train,
             config.batch_size,
             config.unroll_steps,
             config.seed,
             own_streams,
-            by_document=config.shuffle == "documents",
         )
         self._state = self.model.bilm.zero_state(len(own_streams))
 
@@ -115,7 +117,7 @@ class Learner:
             raise NotFiniteError(_("the loss is {value}").format(value=loss_value))
         self._optimizers.zero_grad()
         (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
-        average_table_gradients(self._optimizers.tables, self._group)
+        average_gradients(self._optimizers.parameters, self._group)
         norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
         if not math.isfinite(norm):
             raise NotFiniteError(_("the gradient norm is {value}").format(value=norm))
@@ -129,7 +131,7 @@ class Learner:
         lexicon = self._store.lexicon
         targets = torch.from_numpy(lexicon.targets(batch.targets.numpy())).to(device).flatten()
         inputs = build_inputs(lexicon, batch.inputs).to(device)
-        activations, state = self._network(inputs, self._state, keep, config.dropout)
+        activations, state = self.model.bilm(inputs, self._state, keep, config.dropout, precision=self._precision)
         hidden = activations[-1].flatten(0, 2)
         if self._scores_every_word:
             return self.model.softmax.full_loss(hidden, targets, self._precision), state

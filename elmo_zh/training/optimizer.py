@@ -92,7 +92,6 @@ class Optimizers:
             network |= trained
         is_tied = any(softmax.weight is parameter for parameter in token_layer.values())
         tables += [softmax.bias] if is_tied else [softmax.weight, softmax.bias]
-        self.tables = tables
         self.parameters: list[nn.Parameter] = [*network.values(), *tables]
         self.by_name: dict[str, torch.optim.Optimizer]
         self._peaks = {"tables": config.table_learning_rate, "network": config.learning_rate}

@@ -12,9 +12,10 @@ from torch import Tensor
 from elmo_zh.id_store import EncodedSentences
 from elmo_zh.reader.lstm import mark_sentence
 
-# Shuffling in two levels limits memory: spans of consecutive items are shuffled over the whole corpus, and single items
-# within a pool of spans. For a billion sentences the order of the spans, computed anew for each pool, takes 125 MB.
-_SPAN_ITEMS = 64
+# Shuffling in two levels limits memory: spans of consecutive sentences are shuffled over the whole corpus, and single
+# sentences within a pool of spans. For a billion sentences the order of the spans, computed anew for each pool, takes
+# 125 MB.
+_SPAN_SENTENCES = 64
 _POOL_SPANS = 1024
 
 
@@ -28,28 +29,27 @@ class StreamBatch:
 
 
 class ShuffledOrder:
-    """A seeded random order of items (sentences or documents) for each epoch, computed pool by pool."""
+    """A seeded random order of sentences for each epoch, computed pool by pool."""
 
-    def __init__(self, num_items: int, seed: int) -> None:
-        self._num_items, self._seed = num_items, seed
-        self._num_spans = -(-num_items // _SPAN_ITEMS)
+    def __init__(self, num_sentences: int, seed: int) -> None:
+        self._num_sentences, self._seed = num_sentences, seed
+        self._num_spans = -(-num_sentences // _SPAN_SENTENCES)
         self.num_pools = -(-self._num_spans // _POOL_SPANS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the items in one pool of an epoch, in order; together, the pools contain each item once."""
+        """Return the sentences in one pool of an epoch, in order; together, the pools contain each sentence once."""
         spans = np.random.default_rng([self._seed, epoch]).permutation(self._num_spans)
         pool_spans = spans[pool * _POOL_SPANS : (pool + 1) * _POOL_SPANS]
-        items = (pool_spans[:, None] * _SPAN_ITEMS + np.arange(_SPAN_ITEMS)).ravel()
-        items = items[items < self._num_items]
-        return np.random.default_rng([self._seed, epoch, pool]).permutation(items)
+        sentences = (pool_spans[:, None] * _SPAN_SENTENCES + np.arange(_SPAN_SENTENCES)).ravel()
+        sentences = sentences[sentences < self._num_sentences]
+        return np.random.default_rng([self._seed, epoch, pool]).permutation(sentences)
 
 
 class PackedStreams:
     """Endless streams of shuffled sentences, packed one after another; their position can be saved and restored.
 
     The forward LM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward LM reads `</S> wn .. w1` and
-    predicts `wn .. w1 <S>`. Both have the same sentences at the same positions, so `keep` serves both. If documents are
-    shuffled, a stream reads all sentences of a document in order.
+    predicts `wn .. w1 <S>`. Both have the same sentences at the same positions, so `keep` serves both.
 
     Sentence lengths alone decide which sentence goes to which stream, so that each rank can track all streams and fill
     in only its own. A saved position covers all streams.
@@ -62,32 +62,19 @@ class PackedStreams:
         unroll_steps: int,
         seed: int,
         own_streams: range | None = None,
-        *,
-        by_document: bool = False,
     ) -> None:
         """Start the streams; this rank's batches contain only `own_streams`, or all streams if None."""
         self._sentences = sentences
         self._unroll_steps = unroll_steps
         self._own_streams = range(batch_size) if own_streams is None else own_streams
-        self._by_document = by_document
-        self._order = ShuffledOrder(sentences.num_documents if by_document else len(sentences), seed)
+        self._order = ShuffledOrder(len(sentences), seed)
         self._epoch, self._pool, self._next = 0, 0, 0
         self._upcoming = self._order.pool(0, 0)
-        # Each stream's current sentence, the number of its inputs already read, and the sentence after the stream's
-        # current document (or sentence, unless documents are shuffled).
-        self._current = np.zeros(batch_size, np.int64)
+        # Each stream's current sentence, and the number of its inputs already read.
+        self._current = np.array([self._next_sentence() for _ in range(batch_size)], np.int64)
         self._position = np.zeros(batch_size, np.int64)
-        self._end = np.zeros(batch_size, np.int64)
-        for stream in range(batch_size):
-            self._start_item(stream)
 
-    def _start_item(self, stream: int) -> None:
-        """Move a stream to the next document's first sentence or to the next sentence."""
-        item = self._next_item()
-        sentences = self._sentences.document(item) if self._by_document else range(item, item + 1)
-        self._current[stream], self._end[stream] = sentences.start, sentences.stop
-
-    def _next_item(self) -> int:
+    def _next_sentence(self) -> int:
         if self._next == len(self._upcoming):
             self._next = 0
             self._pool += 1
@@ -127,10 +114,8 @@ class PackedStreams:
             filled += steps
             self._position[stream] += steps
             if steps == left:
-                self._current[stream] += 1
+                self._current[stream] = self._next_sentence()
                 self._position[stream] = 0
-                if self._current[stream] == self._end[stream]:
-                    self._start_item(stream)
 
     def save_position(self) -> dict[str, Any]:
         """Return the positions of all streams as JSON values."""
@@ -140,7 +125,6 @@ class PackedStreams:
             "next": self._next,
             "current": self._current.tolist(),
             "position": self._position.tolist(),
-            **({"end": self._end.tolist()} if self._by_document else {}),
         }
 
     def restore_position(self, saved: dict[str, Any]) -> None:
@@ -149,5 +133,3 @@ class PackedStreams:
         self._upcoming = self._order.pool(self._epoch, self._pool)
         self._current = np.array(saved["current"], np.int64)
         self._position = np.array(saved["position"], np.int64)
-        # If sentences are shuffled, each stream's item is its current sentence.
-        self._end = np.array(saved["end"], np.int64) if self._by_document else self._current + 1

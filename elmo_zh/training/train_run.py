@@ -1,6 +1,6 @@
 """The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -9,24 +9,20 @@ import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import AUTOMATIC, Config
-from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore, load_id_store
-from elmo_zh.invocation import command
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.model.language_model import LanguageModel, build_shape
-from elmo_zh.pictures.canvas import can_draw
-from elmo_zh.run.files import file_digest
+from elmo_zh.pictures.canvas import can_draw, in_language, save_picture
+from elmo_zh.pictures.figures import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult, load_record
-from elmo_zh.run.reporter import Reporter
-from elmo_zh.training.checkpoint import CheckpointFolder
+from elmo_zh.run.reporter import Reporter, format_bytes, format_seconds
+from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.evaluation import evaluate_heldout
+from elmo_zh.training.evaluation import evaluate_heldout, measure_baselines, measure_text
 from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
-from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
-from elmo_zh.training.report import draw_run, report_baselines, report_plan, report_resumption, report_summary
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
@@ -53,12 +49,11 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     group.on_rank_0(lambda: bool(load_counts(run.vocab_counts, vocabulary)))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
     context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
-    _require_documents(context)
     device = group.choose_device(config.train.device)
     checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
     computation = _choose_computation(context, device, checkpoints)
     group.on_rank_0(lambda: require_memory(config.model, config.train, len(vocabulary), device))
-    baselines = group.on_rank_0(lambda: report_baselines(store, config.train.seed, reporter))
+    baselines = group.on_rank_0(lambda: _report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams has been returned to the system.
     keep_freed_memory()
     starts: list[Start] = []  # empty except on rank 0, which sends its weights to the others
@@ -67,12 +62,9 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     start = starts[0] if starts else None
     trainer = _build_trainer(context, device, computation, checkpoints, start)
     is_resumed = trainer.resume()
-    if not is_resumed:
-        group.on_rank_0(lambda: _check_and_report_start(context, trainer, start))
-    report_plan(trainer, config.train)
-    if is_resumed:
-        report_resumption(trainer)
-    _advise(context)
+    if start and not is_resumed:
+        start.report(reporter)
+    _report_plan(context, trainer, is_resumed=is_resumed)
     trainer.train()
     heldout = _evaluate_best(context, trainer)
     if not group.is_rank_0:
@@ -83,35 +75,13 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         "tokens": tokens,
         "epochs": round(tokens / store.train.num_predictions, 3),
         "training_seconds": round(trainer.elapsed_seconds, 3),
-        "computation": trainer.computation.describe(),
+        "computation": asdict(trainer.computation),
         "memory": {"peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
-        **(start.counts() if start else {}),
+        **({"started_from": {"digest": start.info["digest"], **start.info["rows"]}} if start else {}),
         **({"heldout": heldout} if heldout else {}),
     }
     return _report_result(context, trainer, start, counts)
-
-
-# Checks of the inputs
-
-
-def _require_documents(context: _Context) -> None:
-    """Raise RunError if documents are shuffled and there are so few that several streams would read the same one."""
-    num_documents, config = context.store.train.num_documents, context.config.train
-    if config.shuffle == "documents" and num_documents < config.batch_size:
-        message = _(
-            "train.shuffle = documents needs at least train.batch_size = {needed} documents, but the training text has"
-            " only {there}. Set train.shuffle=sentences, or segment the text again with --document paragraph."
-        )
-        raise RunError(message.format(needed=config.batch_size, there=num_documents))
-
-
-def _require_vectors_of_this_vocabulary(run: RunDir) -> None:
-    """Raise RunError if word2vec.txt was made for a different vocabulary; this matters only when training starts."""
-    made_for = load_record(run.stage_record("word2vec")).get("inputs", {}).get("vocab.data", {}).get("digest")
-    if made_for and made_for != file_digest(run.vocab):
-        message = _("{path} was made for another vocabulary. Recreate it with: {command}")
-        raise RunError(message.format(path=run.word2vec, command=command("word2vec", "--run", run.path)))
 
 
 # Building the trainer
@@ -123,12 +93,11 @@ def _choose_computation(context: _Context, device: torch.device, checkpoints: Ch
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
     config = context.config
 
-    def choose() -> dict[str, Any]:
-        return choose_computation(config.train, config.model, device, previous, context.reporter.note).describe()
+    def choose() -> str:
+        return choose_computation(config.train, config.model, device, previous, context.reporter.note).precision
 
     # Rank 0 measures for all ranks, even if they have different processors.
-    chosen = context.group.on_rank_0(choose)
-    known = {**previous, "precision": chosen["precision"]}
+    known = {**previous, "precision": context.group.on_rank_0(choose)}
     computation = choose_computation(config.train, config.model, device, known)
     if differences := computation.differences(previous):
         message = _("From here on, the results may differ slightly from an uninterrupted run's: {differences}.")
@@ -159,11 +128,7 @@ def _build_trainer(
         vocabulary_digest=vocabulary.digest(),
         config=config.train,
         checkpoints=checkpoints,
-        metrics=MetricsFile(
-            context.run.metrics,
-            context.run.tensorboard if config.train.tensorboard else None,
-            is_used=context.group.is_rank_0,
-        ),
+        metrics=MetricsFile(context.run.metrics, is_used=context.group.is_rank_0),
         device=device,
         computation=computation,
         reporter=context.reporter,
@@ -175,21 +140,48 @@ def _build_trainer(
 # Reports and results
 
 
-def _check_and_report_start(context: _Context, trainer: Trainer, start: Start | None) -> None:
-    """Report and score the bundle that training starts from, or check that word vectors match the vocabulary."""
-    if start:
-        start.report(context.reporter)
-        start.measure(trainer, context.store, context.reporter)
-    elif context.config.word2vec.enabled:
-        _require_vectors_of_this_vocabulary(context.run)
+def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
+    """Report and return the n-gram baselines' perplexity and bits per character on all held-out text, by name."""
+    if not len(store.heldout):
+        reporter.warn(_("No text is held out, so perplexity cannot be measured."))
+        return {}
+    nats = measure_baselines(store, seed)
+    measure = measure_text(store, np.arange(len(store.heldout)))
+    baselines = {
+        name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
+        for name, value in nats.items()
+    }
+    listed = ", ".join(f"{_(name)} {figures['perplexity']:,.1f}" for name, figures in baselines.items())
+    reporter.note(_("Held-out perplexity of n-gram models, for comparison: {figures}.").format(figures=listed))
+    return baselines
 
 
-def _advise(context: _Context) -> None:
-    config, epoch_tokens = context.config, context.store.train.num_predictions
-    if config.train.dropout == AUTOMATIC:
-        dropout = choose_dropout(config.train, epoch_tokens).dropout
+def _report_plan(context: _Context, trainer: Trainer, *, is_resumed: bool) -> None:
+    """Report the size of the text, what training on it will take, and where it continues."""
+    store, config, reporter = context.store, context.config.train, context.reporter
+    num_steps, num_predictions = trainer.schedule.num_steps, store.train.num_predictions
+    message = _("Training text: {train} tokens in {sentences} sentences; held-out text: {heldout} tokens.")
+    sizes = {"train": store.train.num_tokens, "sentences": len(store.train), "heldout": store.heldout.num_tokens}
+    reporter.note(message.format(**{name: f"{size:,}" for name, size in sizes.items()}))
+    message = _(
+        "Plan: {steps} steps = {epochs} epochs = {tokens} predicted tokens per direction; {parameters} parameters, on"
+        " {device} ({precision})."
+    )
+    tokens = num_steps * step_tokens(config)
+    amounts = {"steps": num_steps, "tokens": tokens, "parameters": trainer.model.num_parameters()}
+    device = trainer.device.type + (f" x {context.group.size}" if context.group.size > 1 else "")
+    gaps = {name: f"{amount:,}" for name, amount in amounts.items()} | {"epochs": f"{tokens / num_predictions:.2f}"}
+    reporter.note(message.format(device=device, precision=trainer.computation.precision, **gaps))
+    if is_resumed:
+        message = _("Resuming from step {step} of {total}.")
+        if trainer.step > num_steps:
+            message = _(
+                "Step {step} is beyond the budget of {total}. To train longer: raise train.max_tokens, train.epochs."
+            )
+        reporter.note(message.format(step=f"{trainer.step:,}", total=f"{num_steps:,}"))
+    if config.dropout == AUTOMATIC:
         message = _("train.dropout is {value}, based on the number of epochs.")
-        context.reporter.note(message.format(value=f"{dropout:g}"))
+        reporter.note(message.format(value=f"{choose_dropout(config, num_predictions).dropout:g}"))
 
 
 def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
@@ -211,34 +203,55 @@ def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None
 
 
 def _report_result(context: _Context, trainer: Trainer, start: Start | None, counts: dict[str, Any]) -> StageResult:
-    run, reporter, heldout = context.run, context.reporter, counts.get("heldout")
-    report_summary(counts, reporter)
-    if heldout and start:
-        start.report_result(heldout, reporter)
-    outputs = [*trainer.checkpoints.files(heldout["step"] if heldout else trainer.step), run.metrics]
+    run, reporter, heldout = context.run, context.reporter, counts.get("heldout") or {}
+    message = _("Trained on {tokens} tokens ({epochs} epochs, {steps} steps) in {time}; peak memory {memory}.")
+    amounts = {"tokens": f"{counts['tokens']:,}", "epochs": f"{counts['epochs']:.2f}", "steps": f"{counts['steps']:,}"}
+    time, memory = format_seconds(counts["training_seconds"]), format_bytes(counts["memory"]["peak_bytes"])
+    reporter.note(message.format(time=time, memory=memory, **amounts))
+    if heldout:
+        message = _(
+            "Results on all held-out text, checkpoint from step {step}: perplexity {perplexity} (forward {forward},"
+            " backward"
+            " {backward}), {bits} bits per character."
+        )
+        names = {"perplexity": "perplexity", "forward": "forward_perplexity", "backward": "backward_perplexity"}
+        perplexities = {gap: f"{heldout[name]:,.1f}" for gap, name in names.items()}
+        bits = f"{heldout['bits_per_character']:.3f}"
+        reporter.note(message.format(step=f"{heldout['step']:,}", bits=bits, **perplexities))
+    lines = MetricsFile(run.metrics).lines()
+    outputs = [*trainer.checkpoints.files(heldout.get("step", trainer.step)), run.metrics]
     if can_draw():
-        draw_run(run, context.config, counts)
+        _draw_run(run, context.config, counts, lines)
         outputs.append(run.training_picture)
     else:
         reporter.note(_("matplotlib is not installed, so training.png is not drawn."))
-    findings = [asdict(finding) for finding in judge(_gather_figures(context, start, counts))]
-    for line in describe_verdict(findings):
-        reporter.note(line)
-    details = {} if trainer.is_finished else {"continues": True}
-    return StageResult(outputs=outputs, counts={**counts, "findings": findings}, details=details)
-
-
-def _gather_figures(context: _Context, start: Start | None, counts: Mapping[str, Any]) -> TrainingFigures:
-    heldout, samples = counts.get("heldout") or {}, MetricsFile(context.run.metrics).lines()
-    segmented = load_record(context.run.stage_record("segment"), damaged_is_none=True).get("counts", {})
-    return TrainingFigures(
+    segmented = load_record(run.stage_record("segment"), damaged_is_none=True).get("counts", {})
+    figures = TrainingFigures(
         train_tokens=context.store.train.num_tokens,
         perplexity=heldout.get("perplexity"),
         baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
-        curve=[(line["tokens"], line["heldout_perplexity"]) for line in samples if line.get("heldout_set") == "sample"],
+        curve=[(line["tokens"], line["heldout_perplexity"]) for line in lines if line.get("heldout_set") == "sample"],
         unknown_rate=heldout.get("oov_rate", 0.0),
         num_rows=len(context.vocabulary),
         started_from_model=start is not None,
         num_near_copies=segmented.get("near_copies_heldout", 0),
         config=context.config,
     )
+    findings = [asdict(finding) for finding in judge(figures)]
+    for line in describe_verdict(findings):
+        reporter.note(line)
+    details = {} if trainer.is_finished else {"continues": True}
+    return StageResult(outputs=outputs, counts={**counts, "findings": findings}, details=details)
+
+
+def _draw_run(run: RunDir, config: Config, counts: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the curves of a run's training as training.png."""
+    model = config.model
+    detail = N_(
+        "{mode} mode, {layers} layers, cell {cell}, projection {projection}; trained for {time} ({epochs} epochs)"
+    )
+    sizes = {"layers": model.num_layers, "cell": model.cell_dim, "projection": model.projection_dim}
+    amounts = {"time": format_seconds(counts["training_seconds"]), "epochs": f"{counts['epochs']:,.1f}"}
+    details = [in_language(detail, mode=model.mode, **sizes, **amounts)]
+    title = in_language(N_("biLM of the run {run}"), run=run.name)
+    save_picture(training_figure(lines, counts["baselines"], title, details), run.training_picture)

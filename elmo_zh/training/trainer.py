@@ -17,12 +17,11 @@ from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring import Figures
-from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder
+from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
-from elmo_zh.training.metrics import MetricsFile
 from elmo_zh.training.optimizer import Schedule, step_tokens
 
 _MAX_ROLLBACKS = 8
@@ -251,7 +250,7 @@ class Trainer:
                     "interrupted": interrupted,
                     "model": self.model.describe(self.vocabulary_digest),
                     "carry_state": self.config.carry_state,
-                    "computation": self.computation.describe(),
+                    "computation": asdict(self.computation),
                     "heldout_sample": asdict(figures) if figures else None,
                     "streams": self._learner.save_position(),
                 },

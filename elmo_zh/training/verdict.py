@@ -44,12 +44,11 @@ class Finding:
     is_advised: bool = True  # Whether the advice in the table applies
 
 
-def find_trend(curve: Sequence[tuple[int, float]]) -> tuple[str, float]:
+def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
     """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest.
 
     The trend is "falling", "flat", "rising", or "" if there are too few points.
     """
-    points = [(tokens, perplexity) for tokens, perplexity in curve if tokens]
     if len(points) < 2:
         return "", 0.0
     end, last = points[-1]
@@ -130,7 +129,8 @@ def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
         yield Finding(kind, {"perplexity": f"{perplexity:,.1f}", **baselines})
         if figures.num_near_copies:
             yield Finding("near copies", {"near_copies": f"{figures.num_near_copies:,}"})
-    trend, value = find_trend(figures.curve)
+    # Random weights say nothing of the trend; those of another model are what training should improve.
+    trend, value = find_trend([point for point in figures.curve if point[0] or figures.started_from_model])
     if trend:
         yield Finding(trend, {"fall": f"{value:.1%}", "best_tokens": f"{value:,.0f}"})
     # In character mode, unknown words do not limit the model, since it can read them.

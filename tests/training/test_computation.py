@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ def test_threads_are_as_set_or_as_before_or_as_they_are(setting: int, before: di
 def test_a_description_is_plain_and_tells_every_difference(machine: Machine, packed: bool, kernel: str) -> None:
     machine(bfloat16=False, packed=packed)
     chosen = choose_computation(TrainConfig(num_threads=2), ModelConfig(), CPU, {})
-    described = json.loads(json.dumps(chosen.describe()))
+    described = json.loads(json.dumps(asdict(chosen)))
     assert described == {
         "device": "cpu", "precision": "float32", "kernel": kernel, "num_threads": 2,
         "torch_version": str(torch.__version__),

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_zh.training.distributed import ProcessGroup, average_table_gradients
-from elmo_zh.training.launch import Launch
+from elmo_zh.training import Launch
+from elmo_zh.training.distributed import ProcessGroup, average_gradients
 
 ROWS, WIDTH = 13, 5
 
@@ -61,7 +61,7 @@ def test_the_mean_of_sparse_and_dense_gradients(
     def work(group: ProcessGroup) -> list[Tensor]:
         tables = [nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))]
         tables[0].grad = gradients[group.rank].clone()
-        average_table_gradients(tables, group)  # the second has no gradient, like a table that is not trained
+        average_gradients(tables, group)  # the second has no gradient, like a table that is not trained
         assert tables[1].grad is None
         assert tables[0].grad is not None
         return [tables[0].grad]

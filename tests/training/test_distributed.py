@@ -32,8 +32,8 @@ from training.ranks import mishap
 from waiting import wait_until
 
 from elmo_zh.errors import RunError
+from elmo_zh.training import Launch, read_launch
 from elmo_zh.training import train_run as training_stage
-from elmo_zh.training.launch import Launch, read_launch
 
 # Two ranks with 3 streams of 7 tokens each.
 NUM_STEPS, STEP_TOKENS = 23, 42

@@ -11,7 +11,7 @@ from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, 
 from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.scoring import Figures, TextMeasure, batch_costs, total_cost
-from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.checkpoint import MetricsFile
 from elmo_zh.training.optimizer import MOST_DROPOUT
 from elmo_zh.vocabulary.lexicon import Lexicon
 

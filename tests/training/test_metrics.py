@@ -6,7 +6,7 @@ import pytest
 from messages import message_of
 
 from elmo_zh.errors import RunError
-from elmo_zh.training.metrics import MetricsFile
+from elmo_zh.training.checkpoint import MetricsFile
 
 
 @pytest.fixture

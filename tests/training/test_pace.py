@@ -6,8 +6,8 @@ import pytest
 
 from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.training.computation import forecast_training
 from elmo_zh.training.optimizer import Optimizers
-from elmo_zh.training.trial import forecast_training
 
 ROWS = 303
 SETTINGS = ["model.cell_dim=13", "model.projection_dim=7", "train.batch_size=3", "train.unroll_steps=7"]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def distinct_sentences(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SPAN_ITEMS", 3)
+    monkeypatch.setattr(module, "_SPAN_SENTENCES", 3)
     monkeypatch.setattr(module, "_POOL_SPANS", 2)
 
 
@@ -66,7 +66,7 @@ def test_a_stream_worked_out_by_hand() -> None:
 
 
 def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
-    """So that a training goes on where it was; computed by the code of before documents could be shuffled."""
+    """So that a training goes on where it was; computed by the code of the first version."""
     order = ShuffledOrder(150_001, 7)
     digest = hashlib.sha256()
     for epoch in (0, 5):
@@ -75,114 +75,75 @@ def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
     assert digest.hexdigest() == "1628f3b4906d67b30e58511d4119dc40c53112db020227976093f4895c996e99"
 
 
-# Documents
-
-
-DOCUMENTS = st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=11)
+LENGTHS = st.lists(st.integers(0, 5), min_size=1, max_size=29)
 
 
 def stored(
-    documents: Sequence[Sequence[int]],
-    batch_size: int,
-    unroll_steps: int,
-    seed: int = 5,
-    share: range | None = None,
-    *,
-    by_document: bool = True,
+    lengths: Sequence[int], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
 ) -> PackedStreams:
-    """Streams of documents, of which each is the lengths of its sentences; in two shards, as a store has them."""
-    sentences = distinct_sentences(list(chain(*documents)))
-    half = len(documents) // 2
+    """Streams of sentences of these lengths; in two shards, as a store has them."""
+    sentences, half = distinct_sentences(lengths), len(lengths) // 2
     shards = []
-    for part in (documents[:half], documents[half:]):
-        own, sentences = sentences[: sum(map(len, part))], sentences[sum(map(len, part)) :]
-        ids = np.array([word for words in own for word in words], np.uint32)
-        offsets, bounds = (np.cumsum([0, *map(len, each)]).astype(np.uint64) for each in (own, part))
-        shards.append(ShardArrays(ids, offsets, bounds))
+    for part in (sentences[:half], sentences[half:]):
+        ids = np.array([word for words in part for word in words], np.uint32)
+        offsets = np.cumsum([0, *map(len, part)]).astype(np.uint64)
+        shards.append(ShardArrays(ids, offsets, np.array([0, len(part)], np.uint64)))
     sizes = [{"tokens": len(s.ids), "sentences": len(s.offsets) - 1, "documents": len(s.documents) - 1} for s in shards]
-    store = EncodedSentences(sizes, shards.__getitem__)
-    return PackedStreams(store, batch_size, unroll_steps, seed, share, by_document=by_document)
+    return PackedStreams(EncodedSentences(sizes, shards.__getitem__), batch_size, unroll_steps, seed, share)
 
 
 @settings(deadline=None, max_examples=101)
-@given(DOCUMENTS, st.booleans(), st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
-def test_documents_or_sentences_are_read_whole_and_each_comes_once_an_epoch(
-    documents: list[list[int]], by_document: bool, batch_size: int, unroll_steps: int, seed: int
+@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 3))
+def test_sentences_are_read_whole_and_each_comes_once_an_epoch(
+    lengths: list[int], batch_size: int, unroll_steps: int, seed: int
 ) -> None:
-    sentences = distinct_sentences(list(chain(*documents)))
+    sentences = distinct_sentences(lengths)
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        packed = stored(documents, batch_size, unroll_steps, seed, by_document=by_document)
+        packed = stored(lengths, batch_size, unroll_steps, seed)
         num_steps = 3 * sum(len(words) + 1 for words in sentences)
         inputs, targets, keep = read(packed, -(-num_steps // (unroll_steps * batch_size)) + 2)
         position = packed.save_position()
-    # The first sentence of each document, or every sentence.
-    starts = {0, *np.cumsum([len(document) for document in documents[:-1]])}
-    starts = starts if by_document else set(range(len(sentences)))
     taken: Counter[int] = Counter()
     for stream in range(batch_size):
         found = whole_sentences(inputs[:, :, stream], targets[:, :, stream], keep[:, stream])
         assert all(words == sentences[words[0] - 3] for words in found)
         last = int(np.flatnonzero(keep[:, stream] == 0)[-1])
-        numbers = [words[0] - 3 for words in found] + [int(targets[0, last, stream]) - 3]
-        if position["position"][stream] == 0:
-            numbers.append(position["current"][stream])
-        # What follows is the next sentence of the document, or a start after its last sentence.
-        for before, after in pairwise(numbers):
-            assert after in starts if before + 1 in {*starts, len(sentences)} else after == before + 1
-        taken.update(number for number in numbers if number in starts)
-    epochs, rest = divmod(taken.total(), len(starts))
+        taken.update(words[0] - 3 for words in found)
+        taken.update([int(targets[0, last, stream]) - 3])
+        taken.update(position["current"][stream : stream + 1] if position["position"][stream] == 0 else [])
+    epochs, rest = divmod(taken.total(), len(sentences))
     assert epochs >= 1
-    assert sorted(taken.values()) == [epochs] * (len(starts) - rest) + [epochs + 1] * rest
-
-
-def test_documents_are_shuffled_anew_in_each_epoch_and_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_pools(monkeypatch)
-    documents = [[1, 1], [1], [1, 1, 1]] * 7
-    orders = []
-    for seed in (3, 3, 5):
-        arrays = read(stored(documents, 1, 11, seed), 17)
-        found = [words[0] - 3 for words in whole_sentences(*(array[..., 0] for array in arrays))]
-        epochs = [found[start : start + 42] for start in (0, 42)]
-        assert [sorted(epoch) for epoch in epochs] == [list(range(42))] * 2
-        assert epochs[0] != epochs[1]
-        orders.append(epochs)
-    assert orders[0] == orders[1] != orders[2]
-
-
-# Shuffled by document or by sentence.
+    assert sorted(taken.values()) == [epochs] * (len(sentences) - rest) + [epochs + 1] * rest
 
 
 @settings(deadline=None, max_examples=101)
-@given(DOCUMENTS, st.booleans(), st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
+@given(LENGTHS, st.integers(1, 5), st.integers(1, 13), st.integers(0, 11))
 def test_a_saved_position_goes_on_identically(
-    documents: list[list[int]], by_document: bool, batch_size: int, unroll_steps: int, num_before: int
+    lengths: list[int], batch_size: int, unroll_steps: int, num_before: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        packed = stored(documents, batch_size, unroll_steps, by_document=by_document)
+        packed = stored(lengths, batch_size, unroll_steps)
         for _ in range(num_before):
             packed.next_batch()
         position = json.loads(json.dumps(packed.save_position()))
         expected = [packed.next_batch() for _ in range(7)]
-        for restored in (stored(documents, batch_size, unroll_steps, by_document=by_document), packed):
+        for restored in (stored(lengths, batch_size, unroll_steps), packed):
             restored.restore_position(position)
             assert restored.save_position() == position
             assert all(same(restored.next_batch(), batch) for batch in expected)
 
 
 @settings(deadline=None, max_examples=61)
-@given(DOCUMENTS, st.booleans(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
+@given(LENGTHS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
 def test_shares_put_together_are_the_streams_of_one(
-    documents: list[list[int]], by_document: bool, size: int, streams_each: int, unroll_steps: int
+    lengths: list[int], size: int, streams_each: int, unroll_steps: int
 ) -> None:
     shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
     with pytest.MonkeyPatch.context() as patch:
         small_pools(patch)
-        whole, *parts = (
-            stored(documents, size * streams_each, unroll_steps, share=share, by_document=by_document)
-            for share in (None, *shares)
-        )
+        whole, *parts = (stored(lengths, size * streams_each, unroll_steps, share=share) for share in (None, *shares))
         for _ in range(7):
             expected, found = whole.next_batch(), [part.next_batch() for part in parts]
             together = (

@@ -11,7 +11,7 @@ from torch import Tensor
 from elmo_zh.config import Config
 from elmo_zh.model.kernels import execution
 from elmo_zh.model.precision import PRECISIONS
-from elmo_zh.training.trial import build_trial, draw_lexicon
+from elmo_zh.training.computation import build_trial, draw_lexicon
 
 NUM_STEPS = 3
 DEFAULTS = Config()

@@ -1,6 +1,7 @@
-"""Export a checkpoint as a bundle."""
+"""Export a checkpoint as a bundle, with its model card."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,25 @@ from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import OWN_PROGRAM, History
 from elmo_zh.bundle.weights import warm_up
 from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
-from elmo_zh.bundle.write import BundleSource, least_bytes, write_model
-from elmo_zh.config import Config
+from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource, write_model
+from elmo_zh.config import Config, preparation_settings, result_settings
+from elmo_zh.corpus.counts import visible
+from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
 from elmo_zh.reader.weights import ModelWeights
-from elmo_zh.run.files import atomic_path, require_disk_space
+from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import corpus_names, ended_at, load_record
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, format_date
+from elmo_zh.run.tables import table
 from elmo_zh.training.checkpoint import CheckpointFolder
 from elmo_zh.training.initial_weights import Start, load_start
-from elmo_zh.training.model_card import model_card
 from elmo_zh.training.optimizer import choose_dropout
+from elmo_zh.version import __version__
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
 
@@ -65,11 +69,10 @@ def export_checkpoint(
     """Write a checkpoint as a bundle with its model card, or in another program's layout."""
     require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
     source = _load_source(run, config, step, form, reporter)
-    require_disk_space(output, least_bytes(source, form))
     with atomic_path(output) as unfinished:
         write_model(unfinished, source, form)
         if form.layout == "bundle":
-            BundleLayout(unfinished).card.write_text(model_card(run, config, source), encoding="utf-8")
+            BundleLayout(unfinished).card.write_text(_model_card(run, config, source), encoding="utf-8")
     message = _("export: wrote the checkpoint from step {step} to {path}")
     reporter.note(message.format(step=f"{step:,}", path=output))
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
@@ -87,6 +90,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     if config.train.carry_state and form.layout == "bundle":
         weights = _warmed_up(weights, run, config, reporter)
     start, trained = load_start(run), load_record(run.stage_record("train"), damaged_is_none=True)
+    started_from = {name: start.info[name] for name in ("digest", "tokens", "origin")} if start else {}
     counts = load_counts(run.vocab_counts, vocabulary)
     training = _training_figures(checkpoint.state, counts)
     train_config = choose_dropout(config.train, _epoch_tokens(counts))
@@ -99,7 +103,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
         training_options=training_options(train_config, training["train_tokens"], training["epochs"]),
         carry_state=config.train.carry_state,
         training=training,
-        origin={"program": OWN_PROGRAM, **({"started_from": start.describe()} if start else {})},
+        origin={"program": OWN_PROGRAM, **({"started_from": started_from} if started_from else {})},
         history=History.of(run.name, corpus_names(run), ended_at(trained) if trained.get("started_at") else ""),
         word2vec=_word2vec(run, vocabulary, start) if form.with_word2vec and form.layout == "bundle" else None,
     )
@@ -139,3 +143,97 @@ def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
         if heldout:
             return {**figures, "heldout_set": heldout_set, "heldout": heldout}
     return figures
+
+
+# The model card: model, text, training and figures, as the run's records have them
+
+_MOST_SOURCES = 50
+_HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
+_LIMITS = """\
+- elmo-zh reads a word outside the vocabulary by the known words in it; other programs give it the vector of `<UNK>`.
+- Text of another kind or script than the training text is predicted worse. The command `evaluate` says by how much.
+- The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
+
+
+def _model_card(run: RunDir, config: Config, source: BundleSource) -> str:
+    """Return a run's model card, with a YAML header for model hubs and the additions in RUN/about.md."""
+    segment, train = (load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "train"))
+    header, about = _about(run)
+    sections = {
+        "Model": table(("", ""), _rows(train, source, config)),
+        "Text": _describe_text(segment),
+        "Figures": _describe_figures(train.get("counts") or {}, source.training.get("heldout")),
+        "Limits": _LIMITS,
+    }
+    shown = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
+    return f"---\n{_HUB_HEADER}{header}---\n\n# Model card: {visible(run.name)}\n\n{about}\n\n{shown}\n"
+
+
+def _about(run: RunDir) -> tuple[str, str]:
+    """Split RUN/about.md into its header, which stands between two lines of ---, and its text."""
+    if not run.about.exists():
+        return "", "(Write purpose, sources and licences of the text into about.md in the run, and export again.)"
+    text = "\n".join(iter_lines(run.about)).strip()
+    header = re.match(r"---\n(.*?\n)---\n", text, re.DOTALL)
+    return (header[1], text[header.end() :].strip()) if header else ("", text)
+
+
+def _rows(train: Mapping[str, Any], source: BundleSource, config: Config) -> Iterator[tuple[str, str]]:
+    shape, training = source.weights.shape, source.training
+    yield "kind", f"ELMo: forward and backward LSTM language model, {shape.mode} mode"
+    yield "layers", f"{shape.num_layers} in each direction, cell {shape.cell_dim}, projection {shape.projection_dim}"
+    yield "vectors", f"{2 * shape.projection_dim} numbers for each token and layer, {shape.num_layers + 1} layers"
+    yield "vocabulary", f"{shape.num_tokens:,} rows"
+    yield "text", _join(preparation_settings(config.text, without=NOT_IN_BUNDLE))
+    yield "sentences start from", "the state carried over" if source.carry_state else "zero state"
+    yield "predicted tokens in each direction", f"{training['tokens']:,} ({training['epochs']:.2f} epochs)"
+    if train.get("started_at"):
+        yield "date", format_date(train["started_at"])
+    yield "program", f"elmo-zh {__version__}"
+    if started_from := source.origin.get("started_from"):
+        yield "started from", f"the bundle with digest {started_from['digest']}"
+    dropout = {"dropout": source.training_options["dropout"]}
+    yield "settings", _join({**result_settings(config.train, without=("init",)), **dropout})
+
+
+def _describe_text(segment: Mapping[str, Any]) -> str:
+    """List the sources, with the digests of the files that a run on the same text would need."""
+    counts, sources, files = (segment.get(name) or {} for name in ("counts", "sources", "inputs"))
+    if not counts:
+        return "Unknown: the run has no record of its text."
+    names = sorted(sources)
+    rows = [
+        (_code(visible(name)), sources[name]["kept_characters"], files.get(name, {}).get("digest", ""))
+        for name in names[:_MOST_SOURCES]
+    ]
+    if others := names[_MOST_SOURCES:]:
+        rows.append((f"{len(others):,} more", sum(sources[name]["kept_characters"] for name in others), ""))
+    return (
+        f"{table(('source', 'characters', 'SHA-256'), rows)}\n\n"
+        f"{counts['train_tokens']:,} tokens in {counts['train_sentences']:,} sentences to train on,"
+        f" {counts['heldout_tokens']:,} tokens in {counts['heldout_sentences']:,} sentences held out."
+    )
+
+
+def _describe_figures(counts: Mapping[str, Any], heldout: Mapping[str, Any] | None) -> str:
+    if not heldout:
+        return "None: no text was held out."
+    figures = {"this": heldout, **(counts.get("baselines") or {})}
+    rows = [
+        (f"{name} model", f"{value['perplexity']:,.1f}", f"{value['bits_per_character']:.3f}")
+        for name, value in figures.items()
+    ]
+    return (
+        f"{table(('held-out text', 'perplexity', 'bits per character'), rows)}\n\n"
+        f"Exact, over the whole vocabulary, {heldout['num_predictions']:,} predictions in each direction;"
+        f" {heldout['oov_rate']:.1%} of the words are unknown."
+    )
+
+
+def _join(settings: Mapping[str, Any]) -> str:
+    spelled = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
+    return ", ".join(_code(f"{name} = {value}") for name, value in spelled.items())
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('`', chr(39))}`"
