@@ -5,10 +5,11 @@ Usage: python benchmarks/speed.py [--seconds S] [--only TEXT]     (make bench)
 SMALL is configs/small.toml's model (cell 1024, projection 256, 2 layers) with a vocabulary of 30,000, batch 64 and
 4,096 negatives; FULL is the published size (cell 4096, projection 512), 50,000 words, batch 128 and 8,192 negatives.
 Character mode has the published filters, over made-up words. Words are drawn by the Zipf-Mandelbrot law; a batch of
-SMALL has about a thousand distinct ones, as in news text (training/computation.py). Training uses the default recipe. Embedding takes sentences of 20 words, 1,000 at a time. Each row is measured in a process of
-its own, together with two rates of matrix products at the shapes of its recurrence: torch's product, and the packed
-kernel that the model uses. The share is the fraction of torch's rate that the products of LSTMs and softmax reach.
-Prints a table and writes benchmarks/records/DATE-speed.json.
+SMALL has about a thousand distinct ones, as in news text (training/computation.py). Training uses the default recipe.
+Embedding takes sentences of 20 words, 1,000 at a time. Each row is measured in a process of its own, together with two
+rates of matrix products at the shapes of its recurrence: torch's product, and the packed kernel that the model uses.
+The share is the fraction of torch's rate that the products of LSTMs and softmax reach. Prints a table and writes
+benchmarks/records/DATE-speed.json.
 """
 
 import argparse
