@@ -128,7 +128,6 @@ def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
     assert load_with("model")
     for load in (lambda: load_with("other"), lambda: pipeline(folder / "other").from_bytes(nlp.to_bytes())):
         assert "is not the model" in message_of(BundleError, load)
-    (tmp_path / "nlp" / "elmo_zh").write_text("{", encoding="utf-8")
-    assert "cannot be read" in message_of(BundleError, lambda: load_with("model"))
-    (tmp_path / "nlp" / "elmo_zh").unlink()
-    assert str(tmp_path / "nlp" / "elmo_zh") in message_of(BundleError, lambda: load_with("model"))
+    for damage in (lambda path: path.write_text("{"), lambda path: path.unlink()):
+        damage(tmp_path / "nlp" / "elmo_zh")
+        assert "is not the model" in message_of(BundleError, lambda: load_with("model"))

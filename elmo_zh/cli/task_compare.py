@@ -105,23 +105,19 @@ def compare(
     """
     job = checked_job(common, job)
     embedder = load_embedder(common)
-    from elmo_zh.tasks.compare import TFIDF, compare_task
+    from elmo_zh.tasks.compare import compare_task
 
     comparison = compare_task(
         job, embedder, output, force=common.force, reporter=common.console, shares=shares, folds=folds,
         word2vec=word2vec, vectors=dict(vectors),
     )  # fmt: skip
-    kind, recommended = job.settings.kind, comparison.recommended
+    kind = job.settings.kind
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
-    lines = []
     if "--head" not in typed:
-        typed = [*typed, *(recommended.options or ())]
-        if TFIDF in comparison.models and recommended.members:
-            lines.append(_("task fit tries mixtures of linear models, and keeps what helps on held-out examples."))
+        typed += comparison.recommended.options or ()
     common.finish(
         {"output": str(output), **comparison.to_json()},
         *comparison.lines(),
-        *lines,
         _("Comparison: {output}").format(output=output),
         _("Next: {value}").format(value=command("task", "fit", kind, job.files.data, *typed, "--output", f"my-{kind}")),
     )

@@ -133,16 +133,13 @@ class Comparison:
         return TFIDF_ELMO if TFIDF_ELMO in self.models else BOTH
 
     @cached_property
-    def leads(self) -> dict[str, dict[float, Difference]]:
+    def leads(self) -> dict[tuple[str, float], Difference]:
         """How much higher the challenger scores than each other model, by name and share of the labels."""
         return {
-            model.name: {
-                share: self.difference(self.challenger, model, share)
-                for share in self.shares
-                if self.of(model, share) and self.of(self.challenger, share)
-            }
+            (model.name, share): self.difference(self.challenger, model, share)
             for model in self.models
-            if model not in (MAJORITY, self.challenger)
+            for share in self.shares
+            if model not in (MAJORITY, self.challenger) and self.of(model, share) and self.of(self.challenger, share)
         }
 
     def _best(self, models: Sequence[Model]) -> Model:
@@ -151,7 +148,7 @@ class Comparison:
     def verdict(self) -> str:
         """Return a sentence on whether ELMo helps, with its lead over the best model without it, with all labels."""
         rival = self._best([model for model in self.models if not model.needs_elmo and model != MAJORITY])
-        lead = self.leads[rival.name][self.shares[0]]
+        lead = self.leads[rival.name, self.shares[0]]
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
         judgement = helps if lead.low > 0 else harms if lead.high < 0 else _("It is not certain that ELMo helps here")
         low, value, high = (f"{100 * bound:+.1f}" for bound in (lead.low, lead.value, lead.high))
@@ -192,19 +189,16 @@ class Comparison:
         head = _("{metric} on the test examples").format(metric=self.metric)
         scores = [[_(model.name), *(self._scores(model, share) for share in self.shares)] for model in self.models]
         lead = _("lead of {challenger} in points").format(challenger=_(self.challenger.name))
-        leads = [
-            [_(name), *(by_share[share].points() if share in by_share else "" for share in self.shares)]
-            for name, by_share in self.leads.items()
-        ]
+        points = {place: difference.points() for place, difference in self.leads.items()}
+        names = dict.fromkeys(name for name, _share in points)
+        leads = [[_(name), *(points.get((name, share), "") for share in self.shares)] for name in names]
         tables = [*table([head, *columns], scores).split("\n"), "", *table([lead, *columns], leads).split("\n"), ""]
         return [*tables, self.verdict(), self.recommendation()]
 
     def _scores(self, model: Model, share: float) -> str:
         scores = [run.score for run in self.of(model, share)]
-        if not scores:
-            return ""
         spread = f" ({min(scores):.4f} - {max(scores):.4f})" if len(scores) > 1 else ""
-        return f"{self.mean(model, share):.4f}{spread}"
+        return f"{self.mean(model, share):.4f}{spread}" if scores else ""
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures except the scores of individual examples."""
@@ -216,8 +210,7 @@ class Comparison:
             "challenger": self.challenger.name,
             "leads": [
                 {"over": name, "share": share, **asdict(lead), "is_sure": lead.is_sure}
-                for name, by_share in self.leads.items()
-                for share, lead in by_share.items()
+                for (name, share), lead in self.leads.items()
             ],
             "folds": self.num_folds,
             "runs": [{name: value for name, value in vars(run).items() if name != "rows"} for run in self.runs],
@@ -229,11 +222,14 @@ class Comparison:
         folder.mkdir()
         text = "\n".join([f"# {self.name}", "", *self.lines(), ""])
         (folder / "comparison.md").write_text(text, encoding="utf-8")
-        curves: dict[str, list[tuple[int, list[float]]]] = {model.name: [] for model in self.models}
-        for model in self.models:
-            for share in reversed(self.shares):
-                if runs := self.of(model, share):
-                    curves[model.name].append((self.num_examples(share), [run.score for run in runs]))
+        curves = {
+            model.name: [
+                (self.num_examples(share), [run.score for run in runs])
+                for share in reversed(self.shares)
+                if (runs := self.of(model, share))
+            ]
+            for model in self.models
+        }
         save_picture(learning_figure(curves, self.metric, self.name, self.verdict()), folder / "curves.png")
         write_json(folder / DATA, self.to_json())
         write_mark(folder, "comparison", 1, {"model": self.facts["model"]})
@@ -314,8 +310,6 @@ class CompareJob:
                 "vectors": {name: str(file) for name, file in self.vectors.items()},
                 "examples": {part: len(rows) for part, rows in self.dataset.split.parts().items()},
                 "files": [file.name for file in self.dataset.files.values()],
-                "settings": asdict(self.fit.settings),
-                "training": asdict(self.fit.training),
             },
         )
         comparison.write(path)
@@ -327,17 +321,17 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
     num_tests = len(dataset.split.test)
     if folds is None:
         folds = DEFAULT_FOLDS if dataset.is_split and num_tests < FEW_EXAMPLES else 1
-    if folds > 1 and not dataset.is_split:
-        raise OptionError(
-            _("--folds divides a single file, but this data is already divided into parts. Leave out --folds.")
-        )
-    if folds > 1:
+    if folds > 1 and dataset.is_split:
         reporter.note(
             _(
                 "{count}-fold cross-validation tests on all {total} examples; --folds 1 would use only {num_tests}."
             ).format(count=folds, total=f"{len(dataset.examples):,}", num_tests=f"{num_tests:,}")
         )
         return split_into_folds(dataset, folds, fit.files.seed)
+    if folds > 1:
+        raise OptionError(
+            _("--folds divides a single file, but this data is already divided into parts. Leave out --folds.")
+        )
     if not num_tests:
         raise CorpusError(
             _("{data}: there are no test examples to score. Give a file: --test FILE").format(data=fit.files.data)
@@ -401,12 +395,13 @@ class _Study:
         finished = zip(settings, self._work.run(step, settings), strict=True)
         for (model, _share), group in groupby(finished, key=lambda pair: pair[0][:2]):
             row = [Run(**part.value()) for _setting, part in group]
-            examples = counted(row[0].num_examples, "{number} example", "{number} examples")
-            score = f"{np.mean([run.score for run in row]):.4f}"
-            message = _("{model} trained on {examples}: {metric} {score}")
-            self._work.reporter.note(
-                message.format(model=_(model.name), examples=examples, metric=self.metric, score=score)
+            message = _("{model} trained on {examples}: {metric} {score}").format(
+                model=_(model.name),
+                examples=counted(row[0].num_examples, "{number} example", "{number} examples"),
+                metric=self.metric,
+                score=f"{np.mean([run.score for run in row]):.4f}",
             )
+            self._work.reporter.note(message)
             runs += row
         return runs
 

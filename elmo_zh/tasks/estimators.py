@@ -190,7 +190,8 @@ class ElmoClassifier(ClassifierMixin, _TaskEstimator):  # type: ignore[misc]
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
         """Return the most probable label of each string."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:

@@ -205,7 +205,7 @@ class PreparedTask:
                 if lines:
                     progress.update(0, loss=lines[-1]["train_loss"], dev=lines[-1]["dev_score"])
                 loss = self._train_epoch(head, optimizer, np.random.default_rng([seed, epoch]), progress)
-            line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": self._dev_score(head)}
+            line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": self.main_score(head, "dev")}
             lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
             if best_epoch(lines) == epoch:
                 weights = {name: value.clone() for name, value in head.state_dict().items()}
@@ -261,9 +261,6 @@ class PreparedTask:
     def main_score(self, head: TaskHead, part: str) -> float:
         """Return the main score of a network on one part of the data."""
         return float(self.scores(self.predictions(head, part), part)[self.metric])
-
-    def _dev_score(self, head: TaskHead) -> float:
-        return self.main_score(head, "dev")
 
     # Mixtures
 
@@ -325,7 +322,7 @@ class PreparedTask:
         [trained] = crf.train_all("crf", [seed], work)
         linear = crf.head(seed, trained.weights)
         mixed = [network, *(mix_taggers(network, linear, step / STEPS) for step in range(1, STEPS + 1))]
-        scores = [self._dev_score(head) for head in mixed]
+        scores = [self.main_score(head, "dev") for head in mixed]
         best = scores.index(max(scores))
         weight, num_labels = best / STEPS, sum(item.length for item in self.items["dev"])
         first = Judged(name=NETWORK, num_labels=num_labels, score=scores[0], weight=1 - weight)

@@ -159,10 +159,9 @@ def run_of(model: Model, right: list[int], share: float = 1.0, fold: int = 0, **
 
 def comparison_of(runs: dict[Model, Any], **others: Any) -> Comparison:
     """Return a comparison of models with runs, or with a list of which answers are right."""
-    facts = {"training": {"epochs": 30}}
     lists = {model: own if isinstance(own[0], Run) else [run_of(model, own)] for model, own in runs.items()}
     every = [run for own in lists.values() for run in own]
-    return Comparison(models=[*runs], runs=every, name="n", metric="accuracy", seed=1, facts=facts, **others)
+    return Comparison(models=[*runs], runs=every, name="n", metric="accuracy", seed=1, facts={}, **others)
 
 
 MANY = 150  # Times that each figure of a test example is repeated

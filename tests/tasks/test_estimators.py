@@ -10,7 +10,7 @@ import pytest
 from contract.command_line import contents_alone, succeed
 from messages import message_of
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from tasks.labelled import drawn_texts
 
@@ -103,18 +103,3 @@ def test_nothing_is_replaced_unasked(classifier: ElmoClassifier, tagger: ElmoTag
     assert TaskModel.load("task").description.settings.kind == "classify"
     tagger.save("task", force=True)
     assert TaskModel.load("task").description.settings.kind == "tag"
-
-
-def test_labels_in_whatever_holds_them(model: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    columns = (np.array(LABELS)[:, None], pandas.DataFrame({"label": LABELS}))
-    expected = ElmoClassifier(model, **FORMS).fit(TEXTS, LABELS).predict_proba(NEW)
-    for held in (iter(LABELS), np.array(LABELS, object), pandas.Series(LABELS, index=range(7, 97)), *columns):
-        classifier = ElmoClassifier(model, **FORMS)
-        if any(held is each for each in columns):
-            with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
-                classifier.fit(TEXTS, held)
-        else:
-            classifier.fit(TEXTS, held)
-        assert classifier.classes_.tolist() == ["无", "有"]
-        np.testing.assert_array_equal(classifier.predict_proba(NEW), expected)

@@ -243,20 +243,6 @@ def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: 
     assert score_predictions(examples, predictions, marks_spans=False) == report.description.scores["test"]
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_a_tagger_without_a_crf_is_the_network_alone(
-    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("elmo_zh.tasks.train.mix_taggers", lambda network, *_: network)
-    job = job_of(write_tags(tmp_path), "tag")
-    mixed = fit_task(job, embedder, tmp_path / "mixed")
-    alone = fit_task(replace(job, settings=replace(job.settings, head="bilstm")), embedder, tmp_path / "alone")
-    assert [each["weight"] for each in mixed.description.scores["members"]] == [1.0, 0.0]
-    assert mixed.description.settings == alone.description.settings
-    first, second = (contents_alone(report.output)["head.safetensors"] for report in (mixed, alone))
-    assert first == second
-
-
 def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:
     found: list[Any] = model.predict(texts)
     return np.array([[each.probabilities[label] for label in model.description.labels] for each in found])

@@ -19,7 +19,6 @@ ROOMS = [("房间很干净", "1"), ("早餐难吃", "0")]
 CLASSES = [
     ("a.csv", "label,review\n1,房间很干净\n0,早餐难吃\n"),
     ("a.csv", '"review","label"\n"房间很干净",1\n"早餐难吃",0\n'),
-    ("a.tsv", "房间很干净\t1\n早餐难吃\t0\n"),
     ("a.txt", "1\t房间很干净\n\n0\t早餐难吃\n"),
     ("a.csv", "id;text;label\n7;房间很干净;1\n8;早餐难吃;0\n"),
     ("a.data", lines({"id": 3, "评论": "房间很干净", "情感": "1"}, {"id": 4, "评论": "早餐难吃", "情感": "0"})),
@@ -29,7 +28,6 @@ CLASSES = [
     ("a.csv", "no,文案,label\n70000001,房间很干净,1\n70000002,早餐难吃,0\n"),
     ("a.json", json.dumps([{"text": "房间很干净", "label": 1}, {"text": "早餐难吃", "label": "0"}], indent=2)),
     ("a.txt", '\n[ {"content": "房间很干净", "label": "1"}, {"content": "早餐难吃", "label": "0"}]'),
-    ("a.jsonl", lines({"text": "房间很干净", "label": ["1"]}, {"text": "早餐难吃", "label": ["0"]})),
     ("a.jsonl", lines({"id": "a1", "文案": "房间很干净", "label": 1}, {"id": "a2", "文案": "早餐难吃", "label": 0})),
 ]
 
@@ -93,7 +91,6 @@ ENTITY = {"start_idx": 0, "end_idx": 1, "type": "PER", "entity": "李白"}
 MINIMAL = {"start": 0, "end": 2, "text": "李白", "labels": ["PER"]}
 OFFSETS = {"id": 3, "label": "PER", "start_offset": 0, "end_offset": 2}
 TAGGED = [
-    ("a.txt", "李 B-PER\n白 I-PER\n  O\n来 O  \n   \n"),
     ("a.txt", "李\tNR\tB_PER\r\n白\tNR\tI_PER\r\n \tPU\tO\r\n来\tVV\tO \r\n"),
     ("a.tsv", "text_a\tlabel\n李\x02白\x02 \x02来\tB-PER\x02I-PER\x02O\x02O\n"),
     ("a.jsonl", lines({"id": "0", "tokens": ["李", "白", " ", "来"], "ner_tags": TAGS})),
@@ -134,7 +131,6 @@ def test_a_number_sign_is_a_token_or_starts_a_comment(tmp_path: Path) -> None:
 
 UNLABELLED = [
     (CLASSIFY, "a.tsv", "qid\ttext_a\n0\t房间很干净\n1\t早餐难吃\n"),
-    (CLASSIFY, "a.csv", "id,text\n0,房间很干净\n1,早餐难吃\n"),
     (CLASSIFY, "a.csv", "text,label\n房间很干净,\n早餐难吃,\n"),
     (CLASSIFY, "a.txt", "房间很干净\n早餐难吃\n"),
     (CLASSIFY, "a.json", lines(*({"id": n, "sentence": f"第{n}条", "keywords": f"词{n}"} for n in range(30)))),
@@ -154,12 +150,9 @@ def test_texts_without_labels_are_told_from_labelled_ones(
 
 NAMES = [
     ("train.csv", "dev.csv", "test.csv"),
-    ("Train.CSV", "Valid.CSV", "TEST.CSV"),
     ("train_data.txt", "validation.csv", "testset.txt"),
     ("news.train.txt", "news.val.txt", "news.test.txt"),
-    ("example.train", "example.dev", "example.test"),
     ("zh_x-ud-train.csv", "zh_x-ud-dev.csv", "zh_x-ud-test.csv"),
-    ("training_2k.csv", "eval.csv", "testing.csv"),
     ("train.txt", "testa.txt", "testb.txt"),
     ("train.csv.gz", "valid.csv.gz", "test.csv.gz"),
 ]

@@ -86,16 +86,6 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert " scored: accuracy " in elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs").stdout.splitlines()[0]
 
 
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize(("options", "expected"), [((), "backoff"), (("--set", "embed.unknown=unk"), "unk")])
-def test_how_unknown_words_are_read(sample_run: SampleRun, options: tuple[str, ...], expected: str) -> None:
-    """By their parts, unless told otherwise."""
-    answer = fit(sample_run, "classify", *options)
-    assert answer.status == 0, answer.stderr
-    description = json.loads(Path("my-classify", "task.json").read_text(encoding="utf-8"))
-    assert description["model"].get("unknown") == expected
-
-
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters"),
     ("tag", ("--regression",), "--regression is for classify and pairs"),
