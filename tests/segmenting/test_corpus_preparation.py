@@ -68,6 +68,31 @@ def test_what_is_kept_is_prepared_as_embedding_does(number: int, line: str) -> N
     assert counts.normalised_characters == (sum(map(len, normalised)) if found else 0)
 
 
+def test_by_hand() -> None:
+    counts = LineCounts()
+    prepare = preparation(0)
+    assert prepare.sentences("<b>Ａ好</b>。　雨", counts) == [["A", "好", "。"], ["雨"]]
+    assert prepare.sentences("\u200b", counts) == []
+    assert prepare.sentences("山水。", counts) == [["山", "水", "。"]]
+    assert {step: (found.lines, found.characters, found.characters_after) for step, found in counts.steps.items()} == {
+        "remove_markup": (1, 12, 5),
+        "fold_fullwidth": (1, 3, 3),
+        "collapse_whitespace": (1, 2, 1),
+    }
+    assert counts.steps["collapse_whitespace"].examples == [("\\u3000雨", "雨")]
+    assert (counts.kept_lines, counts.kept_characters, counts.normalised_characters) == (2, 15, 7)
+    assert [tuple(entry) for entry in counts.ledger(STEPS)] == [
+        ("repair_mojibake", 0, 15, 15),
+        ("remove_markup", 1, 15, 8),
+        ("fold_fullwidth", 1, 8, 8),
+        ("remove_control", 0, 8, 8),
+        ("unicode_form", 0, 8, 8),
+        ("script", 0, 8, 8),
+        ("collapse_whitespace", 1, 8, 7),
+    ]
+    assert counts.dropped["lines without a word"].characters == 1
+
+
 def test_the_steps_are_all_there_are() -> None:
     every = CorpusPreparation.build(TextConfig(segmenter="character", script="simplified"))
     assert STEPS[2:] == tuple(step.name for step in every.preparation.normalise.steps)
