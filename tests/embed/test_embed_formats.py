@@ -160,18 +160,6 @@ def test_parquet_without_its_library(sample_run: SampleRun, source: Path, monkey
     assert list(source.parent.iterdir()) == [source]
 
 
-def test_learned_weights(sample_run: SampleRun, embedder: ElmoEmbedder, source: Path) -> None:
-    weights = source.with_name("mix.json")
-    weights.write_text('{"scalar_parameters": [800.5, 799, 802], "gamma": 0.7}', encoding="utf-8")
-    embed(sample_run, source, "--segmented", "--layers", "mix", "--mix-weights", weights)
-    vectors, _, attributes = read_dump(source.with_name("file.txt.hdf5"))
-    powers = np.exp([0.5, -1, 2])
-    expected = 0.7 * powers / powers.sum()
-    np.testing.assert_allclose(attributes["mix_weights"], expected)
-    for found, activations in zip(vectors, embedder.embed_tokens(SEGMENTED_TOKENS), strict=True):
-        np.testing.assert_allclose(found, np.tensordot(expected, activations, axes=1), rtol=0, atol=1e-6)
-
-
 def documented_readers() -> list[tuple[str, str]]:
     """The command and the program of each format in docs/embedding.md."""
     text = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8").split("## The formats")[1]

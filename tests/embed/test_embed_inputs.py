@@ -6,7 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import SampleRun, elmo_zh
+from contract.command_line import SampleRun
 from contract.dumps import assert_close, embed, read_dump, write_lines
 
 from elmo_zh import ElmoEmbedder
@@ -50,22 +50,6 @@ def test_an_archive_and_standard_input(sample_run: SampleRun, embedder: ElmoEmbe
     assert read_dump(Path("x.zip.hdf5"))[1] == [embedder.tokens(text) for text in texts]
     embed(sample_run, "-", "--input-format", "csv", "--field", "review", stdin=hotel.read_bytes())
     assert read_dump(Path("embeddings.hdf5"))[1] == [embedder.tokens(text) for text in texts[:4]]
-
-
-def test_a_folder_is_read_without_outputs_and_without_what_is_no_text(sample_run: SampleRun, hotel: Path) -> None:
-    folder = Path("texts")
-    folder.mkdir()
-    hotel.rename(folder / "hotel.csv")
-    write_lines(folder / "a.txt", ["今天天气很好"])
-    (folder / "noise").write_bytes(bytes(range(256)) * 9)
-    write_lines(folder / "scores.tsv", ["line\ttokens\tunknown", "0\t3\t0"])
-    for force in ((), ("--force",)):
-        answer = embed(sample_run, "texts", "--pool", "mean", "--json", *force)
-        assert answer.result()["skipped"] == ["texts/noise", "texts/scores.tsv"]
-        assert "Warning: Skipped: texts/noise: not text in UTF-8" in answer.stderr
-    told = elmo_zh("embed", folder / "noise", "--model", sample_run.model).only_error()
-    assert "not text" in told
-    assert "iconv" not in told
 
 
 @pytest.fixture

@@ -54,17 +54,6 @@ def test_two_texts_that_would_have_one_output(sample_run: SampleRun, texts: Path
     assert told == "file is a file. For several texts or a folder, --output must be a folder."
 
 
-def test_a_folder_of_something_else_is_never_replaced(sample_run: SampleRun, texts: Path) -> None:
-    arguments = ("embed", texts / "a.txt", "--model", sample_run.model, "--output", "texts", "--force")
-    for form in ("npy", "hdf5"):
-        told = elmo_zh(*arguments, "--format", form).only_error()
-        assert told == "texts is a folder with content that this command did not create. Choose another --output."
-    assert len(files_below(texts)) == 4
-    embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine")
-    embed(sample_run, texts / "a.txt", "--format", "npy", "--output", "mine", "--force", "--layers", "top")
-    assert np.load("mine/vectors.npy").ndim == 2
-
-
 def test_a_file_of_something_else_is_never_replaced(sample_run: SampleRun, texts: Path) -> None:
     with h5py.File("weights.hdf5", "w") as file:
         file["weights"] = np.ones(3)

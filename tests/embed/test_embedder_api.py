@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from contract.command_line import SampleRun
 from contract.dumps import assert_all_close
 from drawn_bundles import SHAPES, TOKENS, L, P, write_model
 from messages import message_of
 from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Dataset
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
@@ -216,46 +214,6 @@ def test_a_pickled_embedder_gives_the_same_vectors(token_embedder: ElmoEmbedder,
         assert getattr(copy, name) == getattr(embedder, name)
     assert copy.bundle.digest == embedder.bundle.digest
     assert_all_close(copy.embed(LINES), expected, 0)
-
-
-class EmbeddedLines(Dataset[torch.Tensor]):
-    """Lines that a data loader's workers turn into vectors."""
-
-    def __init__(self, embedder: ElmoEmbedder, lines: Sequence[str]) -> None:
-        self.embedder, self.lines = embedder, lines
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self.embedder.embed([self.lines[index]])[0])
-
-
-def as_they_are(items: list[torch.Tensor]) -> list[torch.Tensor]:
-    return items
-
-
-# A worker that is not a fork of this process imports torch.
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")
-@pytest.mark.parametrize(
-    ("start_method", "num_workers"),
-    [("fork", 2), ("spawn", 1), pytest.param("forkserver", 1, marks=pytest.mark.slow)],
-)
-def test_workers_of_a_data_loader(bundles: dict[str, Path], start_method: str, num_workers: int) -> None:
-    embedder = ElmoEmbedder.load(bundles["character"], "cpu")
-    expected = embedder.embed(LINES)  # in this process as well, and before
-    loader = DataLoader(
-        EmbeddedLines(embedder, LINES),
-        batch_size=2,
-        num_workers=num_workers,
-        collate_fn=as_they_are,
-        multiprocessing_context=start_method,
-    )
-    found = [tensor.numpy() for batch in loader for tensor in batch]
-    assert_all_close(found, expected)
-
-
-# Unusual lines
 
 
 # Precision

@@ -128,23 +128,6 @@ def test_a_filter_may_respond_most_to_padding() -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_a_word_that_stands_twice_has_one_vector_and_both_gradients() -> None:
-    cnn = build_cnn()
-    ids = torch.tensor([[0, 2, 1], [2, 2, 0]])
-    weighting = torch.randn(2, 3, OUTPUT, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
-    parameters = list(cnn.parameters())
-    together = cnn(TokenInputs(ids, spellings(["好", "坏", "苹果"])))
-    assert torch.equal(together[0, 1], together[1, 0])
-    assert torch.equal(together[0, 1], together[1, 1])
-    assert not torch.equal(together[0, 0], together[0, 1])
-    found = torch.autograd.grad((together * weighting).sum(), parameters)
-    each = cnn.encode(spellings(["好", "苹果", "坏", "苹果", "苹果", "好"]))
-    expected = torch.autograd.grad((each * weighting.view(6, OUTPUT)).sum(), parameters)
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.usefixtures("way")
 def test_products_in_bfloat16_are_close_and_autocast_chooses_them_too() -> None:
     cnn = build_cnn().float()
     inputs = TokenInputs(torch.arange(len(WORDS)), spellings(WORDS))
