@@ -163,7 +163,8 @@ class Value:
             template = N_("{kind}, at least {least}") if self.most is None else N_("{kind} from {least} to {most}")
         elif self.most is not None:
             template = N_("{kind}, at most {most}")
-        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in self._limits().items()}
+        limits: dict[str, Any] = {"above": self.above, "least": self.least, "most": self.most}
+        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in limits.items()}
         text = say(template).format(kind=kind, **limits)
         return text if self.also is None else say(N_("{other}, or {range}")).format(other=f"{self.also:g}", range=text)
 
@@ -171,9 +172,6 @@ class Value:
         """Return what it means, in the user's language; {choices} in its help stands for the names in a registry."""
         registry = self.choices if isinstance(self.choices, Registry) else None
         return say(self.help).format(choices=registry.described(say)) if registry else say(self.help)
-
-    def _limits(self) -> dict[str, float | None]:
-        return {"above": self.above, "least": self.least, "most": self.most}
 
     def refusal(self, given: Any, section: str = "") -> str:
         """Return a line, without a full stop, that refuses a value and says what is allowed."""
