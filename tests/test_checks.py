@@ -75,9 +75,9 @@ fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected si
 fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number, at least 1
 fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm, linear
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
-fit(ElmoClassifier, [1]) => ValueError: fit: 2 texts and 1 labels
+fit(ElmoClassifier, [1]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]
 fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags
-ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: score: 2 texts and 1 labels; expected equal numbers
+ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]
 """
 
 
