@@ -77,7 +77,7 @@ fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mi
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
 fit(ElmoClassifier, [1]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]
 fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags
-ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]
+ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: Found input variables with inconsistent
 """
 
 

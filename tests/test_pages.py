@@ -178,7 +178,8 @@ def options_of(*names: str) -> set[str]:
 
 @each_page
 def test_options_named_in_passing_exist(page: Path) -> None:
-    for span in code_spans(page):
+    """The log also names options of the past."""
+    for span in code_spans(page) if page.name != "log.md" else ():
         words = span.removeprefix(".venv/bin/").removeprefix("elmo-zh ").split()
         known = (*COMMANDS, *GROUPS)
         own = [words[0]] if words and words[0] in known else known
