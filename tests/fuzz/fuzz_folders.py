@@ -7,7 +7,6 @@ from pathlib import Path
 from contexts.texts import build, write_text
 from contract.command_line import changed_json
 from drawn_bundles import SHAPES, WORDS, add_word2vec, write_model
-from safetensors.torch import save_file
 
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.bundle import BundleLayout
@@ -23,7 +22,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.networks import Sizes, TaskHead
-from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, _load_head, load_description
+from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, _load_head, load_description, write_task
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -130,7 +129,6 @@ def task_folder(folder: Path) -> Folder:
         scores={},
         layer_weights={"elmo": [0.5]},
     )
-    save_file(TaskHead(settings, sizes, description.labels, marks_spans=False).state_dict(), layout.head)
-    description.save(layout)
+    write_task(layout, description, TaskHead(settings, sizes, description.labels, marks_spans=False), {})
     without_digests(layout.description)
     return Folder(folder, [layout.description, layout.head], lambda: _load_head(layout, load_description(layout)))
