@@ -44,10 +44,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     chosen = parser.parse_args()
     tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+    names = chosen.commands or [command.name for command in COMMANDS]
     with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
-        prepare(warm, Path(made), [command.name for command in COMMANDS])
+        prepare(warm, Path(made), names)
         for command in COMMANDS:
-            if command.can_run and (not chosen.commands or command.name in chosen.commands):
+            if command.can_run and command.name in names:
                 tally = try_command(warm, Path(made), command, chosen.every)
                 tell("\n".join([row(command, chosen.every, tally), *tally.wrong]))
 
