@@ -87,7 +87,7 @@ set-up-dev:
 	@sh make/set-up.sh corpus explore tasks test dev
 
 # Variables.
-#: CORPUS ## file, folder, glob or address of text, CSV, JSON, a wiki dump and so on (default: data/sample) | 文件、文件夹、通配符或网址：文本、CSV、JSON、维基百科转储文件等（默认：data/sample）
+#: CORPUS ## file, folder or glob of text, CSV, JSON, a wiki dump and so on (default: data/sample) | 文件、文件夹或通配符：文本、CSV、JSON、维基百科转储文件等（默认：data/sample）
 #: RUN ## folder of the run (default: runs/NAME-OF-CORPUS) | 运行文件夹（默认：runs/语料的名字）
 #: CONFIG ## settings file (default for a new run: configs/small.toml; configs/tiny.toml without CORPUS) | 设置文件（新运行默认为 configs/small.toml；没有 CORPUS 时为 configs/tiny.toml）
 #: SET ## changes to single settings, such as SET="train.max_tokens=6000000 vocab.size=50000" | 修改个别设置，例如 SET="train.max_tokens=6000000 vocab.size=50000"

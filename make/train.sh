@@ -6,10 +6,10 @@ set -u
 
 if [ -n "${CORPUS+given}" ]; then
     config=configs/small.toml
-    # One path, which may have spaces, or words: paths, globs and addresses.
+    # One path, which may have spaces, or words: paths and globs.
     if [ -e "$CORPUS" ]; then set -- "$CORPUS"; else set -- $CORPUS; fi
     for path; do
-        case $path in - | *://*) continue ;; esac
+        [ "$path" != - ] || continue
         # Before anything is installed.
         [ -e "$path" ] || fail "CORPUS: $path does not exist. Check the path; it is relative to $(pwd)." \
             "CORPUS：$path 不存在。请检查路径（相对于 $(pwd)）。"
@@ -25,7 +25,6 @@ fi
 # The run has the name of the corpus; that of the folder if there are several files.
 case $1 in
 -) name=stdin ;;
-*://*) name=${1%%[?#]*} ;;
 *) name=$(realpath "$1") && [ $# -eq 1 ] || name=$(dirname "$name") ;;
 esac
 name=$(basename "$name" | sed -E 's/(\.(txt|text))?(\.(gz|bz2|xz|zst))?$//; s/[][*?%&=:[:space:]]+/-/g; s/^latest$/latest-text/')

@@ -114,13 +114,10 @@ def test_names_of_runs(machine: Machine) -> None:
         folder.mkdir()
         for name in names:
             (folder / name).write_text("今天天气很好。\n", encoding="utf-8")
-    dump = "https://example.org/zhwiki/latest/zhwiki-pages.xml.bz2?a=1&b=2"
     for corpus, sources, run in (
         ("my texts", ["my texts"], "my-texts"),
         ("my texts/it's.txt", ["my texts/it's.txt"], "it's"),
         (f"{novels}/*.txt", [f"{novels}/a.txt", f"{novels}/b.txt"], "novels"),
-        (dump, [dump], "zhwiki-pages.xml"),
-        ("https://example.org:8080/", ["https://example.org:8080/"], "example.org-8080"),
         ("-", ["-"], "stdin"),
     ):
         expected = [*sources, "--run", f"runs/{run}", "--config", "configs/small.toml"]

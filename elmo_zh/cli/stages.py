@@ -101,7 +101,7 @@ _start_option = _init_option(
 def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     """Split raw text into sentences and words.
 
-    Use it as the first stage of a run. CORPUS is one or more files, folders, globs or URLs (https://...), or - for
+    Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for
     standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
     wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
     format and encoding of each file are detected (docs/corpora.md).
