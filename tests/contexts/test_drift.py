@@ -1,6 +1,5 @@
 """Words used differently in two texts: the measures beside plain NumPy, the tests by simulation, and the command."""
 
-import csv
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contexts.texts import build, indexed, model_of_words, write_text
-from contract.command_line import elmo_zh, succeed
+from contract.command_line import elmo_zh
 from drawn_bundles import WORDS
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
@@ -235,24 +234,6 @@ def test_what_cannot_be_compared(indexes: Indexes, folder: Path, embedder: ElmoE
     assert measure_drift(indexes[0], first, permutations=9).layer == 1
     with pytest.raises(ElmoZhError, match="share no layer above 0"):
         measure_drift(second, first)
-
-
-def test_the_command(folder: Path, tmp_path: Path) -> None:
-    arguments = ("drift", folder / "old.index", folder / "new.index", "--min-count", "5", "--permutations", "99")
-    shown = succeed(*arguments, "--top", "2", "--lines", "1", "--output", "all.tsv")
-    _, first, second, _, _, old, _, _, new, *_ = shown.stdout.splitlines()
-    word = first.split()[0]
-    assert len(first.split()) == len(second.split())
-    assert f"{folder}/old.txt:" in old
-    assert f"{folder}/new.txt:" in new
-    assert f"neighbours {word} --in SENTENCE --index" in shown.stdout.splitlines()[-1]
-    with Path("all.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert rows[0]["word"] == word
-    result = elmo_zh(*arguments, "--json", "--by", "prt").result()
-    assert (result["by"], result["compared_words"]) == ("prt", len(rows))
-    assert result["words"][0]["prt"] == pytest.approx(max(float(row["prt"]) for row in rows), abs=1e-6)
-    assert len(result["words"][0]["old_lines"]) == 3
 
 
 def test_what_the_command_warns_of(folder: Path, tmp_path: Path) -> None:
