@@ -22,7 +22,13 @@ SECTIONS: Mapping[str, Mapping[str, Value]] = {
 # Smallest first, token mode before character mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
 # Settings of earlier versions that are gone: this value, in the config.toml of a run, is what every run does now.
-_GONE = {"text.private": False, "train.tensorboard": False, "train.shuffle": "sentences"}
+_GONE = {
+    "text.private": False,
+    "embed.layout": "lines",
+    "embed.compression": "none",
+    "train.tensorboard": False,
+    "train.shuffle": "sentences",
+}
 # What options of bilm-tf and AllenNLP are called here, or what to do instead.
 _ELSEWHERE = {
     **dict.fromkeys(("max_characters_per_token", "max_word_length"), "model.character_slots"),

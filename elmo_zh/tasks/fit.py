@@ -73,7 +73,7 @@ class TaskJob:
     def make(self, path: Path, work: Work) -> FitReport:
         """Compute the vectors, train, score and write."""
         task, seeds = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work), self.fit.seeds()
-        trained = task.train_all("networks", seeds, work)
+        trained = [task.train(seed, work.within("networks").within(f"seed-{seed}")) for seed in seeds]
         heads = [task.head(seed, training.weights) for seed, training in zip(seeds, trained, strict=True)]
         by_seed = {
             str(seed): {part: task.main_score(head, part) for part in task.scored_parts()}

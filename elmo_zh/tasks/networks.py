@@ -16,7 +16,7 @@ from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import may_follow
 from elmo_zh.model.bilm import drop, reversal
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
-from elmo_zh.model.precision import FLOAT32, choose_precision
+from elmo_zh.model.precision import FLOAT32, PRECISIONS, choose_precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.scalar_mix import ScalarMix
 from elmo_zh.tasks.encode_texts import PADDING, PLACES, Batch, Item, TextEncoder, short_batches
@@ -162,15 +162,15 @@ class MergedBiLSTM(nn.Module):
         return outputs
 
 
-def choose_lstm_precision(network: nn.Module, batch_size: int) -> None:
-    """Set the training precision of a network's LSTMs to the fastest; all have the one that suits the first."""
+def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
+    """Set the training precision of a network's LSTMs, by default the fastest for the first; return its name, or ""."""
     lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
-    for lstm in lstms[:1]:
+    for lstm in lstms:
         width, num_columns = lstm.lstm.input_weight.shape[1:]
         width += lstm.lstm.output_dim
-        precision = choose_precision(lstm.lstm.bias.device, batch_size, width, num_columns).precision
-        for other in lstms:
-            other.training_precision = precision
+        known = known or choose_precision(lstm.lstm.bias.device, batch_size, width, num_columns).precision.name
+        lstm.training_precision = PRECISIONS[known]
+    return known
 
 
 class GramScores(nn.Module):

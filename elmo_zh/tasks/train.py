@@ -4,8 +4,9 @@ Networks are trained with early stopping. All random numbers of an epoch depend 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.language import _
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
-from elmo_zh.run.job import Files, Json, Step, Work
+from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
 from elmo_zh.run.reporter import Progress, Reporter, counted
 from elmo_zh.tasks.datasets import Dataset, Numbers
 from elmo_zh.tasks.encode_texts import (
@@ -62,6 +63,7 @@ _SORTED_BATCHES = 50
 _LARGEST_GRADIENT = 5.0
 # For n-grams, each of which occurs in few texts.
 _CRF_LEARNING_RATE = 0.03
+_EPOCHS, _STATE = "epochs", "safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,53 @@ def best_epoch(lines: Sequence[Mapping[str, Any]]) -> int:
     """Return the first epoch with the best score, counted from 1."""
     scores = [line["dev_score"] for line in lines]
     return scores.index(max(scores)) + 1
+
+
+@dataclass(eq=False)
+class TrainingState:
+    """A network in training, from which the next epoch follows; it is saved after each epoch."""
+
+    head: TaskHead
+    optimizer: torch.optim.Optimizer
+    precision: str  # Training precision of its LSTMs; "" without LSTMs
+    lines: list[dict[str, Any]] = field(default_factory=list)  # The figures of each epoch
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def has_stopped_rising(self, patience: int) -> bool:
+        """Return whether the last `patience` epochs had no better development score."""
+        return bool(self.lines) and len(self.lines) - best_epoch(self.lines) >= patience
+
+    def save(self, path: Path) -> None:
+        """Write all tensors: the best weights, the present weights and the state of the optimiser."""
+        steps = self.optimizer.state_dict()["state"]
+        optimizer = {f"{number}.{key}": value for number, state in steps.items() for key, value in state.items()}
+        groups = {"best": self.best_weights, "head": self.head.state_dict(), "optimizer": optimizer}
+        tensors = {f"{group}.{name}": value for group, found in groups.items() for name, value in found.items()}
+        save_tensors(tensors, path)
+
+    def resume(self, work: Work) -> list[FinishedPart]:
+        """Load the state after the last finished epoch, if its file is still there; return the finished epochs."""
+        parts = work.finished(_EPOCHS)
+        if parts and parts[-1].file(_STATE).exists():
+            self._load(parts[-1].file(_STATE), *parts[-1].value())
+            return parts
+        if parts:
+            work.discard(_EPOCHS)
+        return []
+
+    def _load(self, path: Path, lines: list[dict[str, Any]], precision: str) -> None:
+        groups: dict[str, dict[str, Tensor]] = {"best": {}, "head": {}, "optimizer": {}}
+        for full_name, value in load_tensors(path).items():
+            group, __, name = full_name.partition(".")
+            groups[group][name] = value
+        self.lines, self.best_weights = lines, groups["best"]
+        self.precision = choose_lstm_precision(self.head, 1, precision)
+        self.head.load_state_dict(groups["head"])
+        steps: dict[int, dict[str, Tensor]] = {}
+        for name, value in groups["optimizer"].items():
+            number, __, key = name.partition(".")
+            steps.setdefault(int(number), {})[key] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": steps})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,48 +227,59 @@ class PreparedTask:
             head.load_state_dict(weights)
         return head
 
-    def train_all(self, name: str, seeds: Sequence[int], work: Work) -> list[TrainedHead]:
-        """Train a network with each seed, unless the work folder already has them under this name."""
+    def train(self, seed: int, work: Work | None = None) -> TrainedHead:
+        """Train a network until its development score stops rising; continue after the last epoch in a work folder."""
+        state, settings = self._initial_state(seed), self.job.training
 
-        def compute(seed: int, files: Files) -> Json:
-            trained = self.train(seed)
-            with files.file("safetensors") as path:
-                save_tensors(dict(trained.weights), path)
-            return trained.lines
+        def iter_epochs() -> Iterator[int]:
+            while len(state.lines) < settings.epochs and not state.has_stopped_rising(settings.patience):
+                yield len(state.lines) + 1
 
-        step = Step(name=name, compute=compute, unit="networks", total=len(seeds), in_order=True)
-        parts = list(work.run(step, seeds))
-        return [TrainedHead(load_tensors(part.file("safetensors")), part.value()) for part in parts]
+        def compute(epoch: int, files: Files) -> Json:
+            self._compute_epoch(state, seed, epoch)
+            with files.file(_STATE, lasts=False) as path:
+                state.save(path)
+            return [state.lines, state.precision]
 
-    def train(self, seed: int) -> TrainedHead:
-        """Train a network until its development score stops rising."""
-        head, settings = self.head(seed), self.job.training
-        learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
-        optimizer = torch.optim.Adam(mix_parameter_groups(head, learning_rate, settings.mix_learning_rate))
-        choose_lstm_precision(head, settings.batch_size)
-        lines: list[dict[str, Any]] = []
-        weights: dict[str, Tensor] = {}
-        while len(lines) < settings.epochs and not (lines and len(lines) - best_epoch(lines) >= settings.patience):
-            epoch, started = len(lines) + 1, time.perf_counter()
-            with self.reporter.progress(f"seed {seed}", unit="texts", total=len(self.items["train"])) as progress:
-                if lines:
-                    progress.update(0, loss=lines[-1]["train_loss"], dev=lines[-1]["dev_score"])
-                loss = self._train_epoch(head, optimizer, np.random.default_rng([seed, epoch]), progress)
-            line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": self.main_score(head, "dev")}
-            lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
-            if best_epoch(lines) == epoch:
-                weights = {name: value.clone() for name, value in head.state_dict().items()}
-        trained = TrainedHead(weights, lines)
-        if not head.settings.is_crf:
+        if work is None:
+            for epoch in iter_epochs():
+                self._compute_epoch(state, seed, epoch)
+        else:
+            parts = state.resume(work)
+            step = Step(name=_EPOCHS, compute=compute, unit="epochs", total=settings.epochs, in_order=True)
+            for part in work.run(step, iter_epochs(), after=list(parts)):
+                for earlier in parts[-1:]:  # only the last state is kept
+                    earlier.file(_STATE).unlink(missing_ok=True)
+                parts.append(part)
+        trained = TrainedHead(state.best_weights, state.lines)
+        if not state.head.settings.is_crf:
             self.reporter.note(
                 _("Seed {seed}: the best of {lines} reached {metric} {best_score} on the development examples.").format(
                     seed=seed,
-                    lines=counted(len(lines), "{number} epoch", "{number} epochs"),
+                    lines=counted(len(state.lines), "{number} epoch", "{number} epochs"),
                     metric=self.metric,
                     best_score=f"{trained.best_score:.4f}",
                 )
             )
         return trained
+
+    def _initial_state(self, seed: int) -> "TrainingState":
+        head, settings = self.head(seed), self.job.training
+        learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
+        optimizer = torch.optim.Adam(mix_parameter_groups(head, learning_rate, settings.mix_learning_rate))
+        return TrainingState(head, optimizer, choose_lstm_precision(head, settings.batch_size))
+
+    def _compute_epoch(self, state: "TrainingState", seed: int, epoch: int) -> None:
+        """Train for an epoch; add its figures to the state and, if they are the best, its weights."""
+        started = time.perf_counter()
+        with self.reporter.progress(f"seed {seed}", unit="texts", total=len(self.items["train"])) as progress:
+            if state.lines:
+                progress.update(0, loss=state.lines[-1]["train_loss"], dev=state.lines[-1]["dev_score"])
+            loss = self._train_epoch(state.head, state.optimizer, np.random.default_rng([seed, epoch]), progress)
+        line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": self.main_score(state.head, "dev")}
+        state.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
+        if best_epoch(state.lines) == epoch:
+            state.best_weights = {name: value.clone() for name, value in state.head.state_dict().items()}
 
     @with_half_of_the_threads()
     def _train_epoch(
@@ -319,7 +379,7 @@ class PreparedTask:
     def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
         """Train a CRF, and add it to the network with the best weight for the development examples; also judge both."""
         crf = replace(self, job=replace(self.job, settings=replace(self.job.settings, head="linear")))
-        [trained] = crf.train_all("crf", [seed], work)
+        trained = crf.train(seed, work.within("crf"))
         linear = crf.head(seed, trained.weights)
         mixed = [network, *(mix_taggers(network, linear, step / STEPS) for step in range(1, STEPS + 1))]
         scores = [self.main_score(head, "dev") for head in mixed]
