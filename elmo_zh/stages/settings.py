@@ -47,7 +47,7 @@ def resolve_settings(
         RunError: If the model was trained on text that was prepared differently.
     """
     config = _with_real_paths(run, config, stages)
-    if config.train.init and config.word2vec.vectors and TRAIN in stages:
+    if config.train.init and config.word2vec.vectors and TRAIN in stages and "word2vec.vectors" not in named:
         reporter.warn(
             _("word2vec.vectors has no effect with --init: the rows come from {init}.").format(init=config.train.init)
         )
