@@ -155,8 +155,8 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     the folder of another program's model; or the output of index, task fit, task compare or task probe.
 
     With --check, the exit status is 1 if something is wrong. For a model bundle, this checks that its stored sentences
-    still give their stored vectors and tokens; that other sentences in a batch change nothing; and that vocabulary and
-    embedding match. For other outputs and runs, it checks that no file has changed since it was written.
+    still give their stored vectors and tokens, and that other sentences in a batch change nothing. For other outputs
+    and runs, it checks that no file has changed since it was written.
 
     \b
     Example:

@@ -50,7 +50,10 @@ _FEW_LINES = 50
 _DISCOUNTED = 0.6  # measured on four corpora
 ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
 _TITLES = {
+    "documents": N_("documents"),
+    "characters": N_("characters"),
     "kept_characters": N_("characters kept"),
+    "sentences": N_("sentences"),
     "distinct_words": N_("distinct words"),
     "rows": N_("vocabulary rows"),
 }

@@ -151,7 +151,7 @@ def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str
         name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
         for name, value in nats.items()
     }
-    listed = ", ".join(f"{_(name)} {figures['perplexity']:,.1f}" for name, figures in baselines.items())
+    listed = ", ".join(f"{name} {figures['perplexity']:,.1f}" for name, figures in baselines.items())
     reporter.note(_("Held-out perplexity of n-gram models, for comparison: {figures}.").format(figures=listed))
     return baselines
 

@@ -42,7 +42,7 @@ def largest_responses(
     """
     widest = max(len(kernel) for kernel in kernels)
     width = embedding.shape[1]
-    # Flat, so that gradients have the strides of their parameters, as DistributedDataParallel wants.
+    # Flat, so that gradients have the strides of their parameters.
     flat = [functional.pad(kernel.flatten(0, 1), (0, 0, 0, (widest - len(kernel)) * width)) for kernel in kernels]
     kernel = torch.cat(flat, dim=1).view(widest, width, -1)
     found = []
