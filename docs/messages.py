@@ -23,6 +23,7 @@ from elmo_zh.cli import cli
 from elmo_zh.cli.console import translate_help
 from elmo_zh.config import SECTIONS, Config
 from elmo_zh.language import DOMAIN, LOCALES
+from elmo_zh.names import NAMES
 
 PO = LOCALES / "zh" / "LC_MESSAGES" / f"{DOMAIN}.po"
 KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), "counted": (2, 3), "in_language": (1,), "declare": (2,)}
@@ -52,6 +53,8 @@ def messages_of_code() -> Catalog:
     for folder, pattern, place in ((LOCALES.parent, "**.py", ""), *((click_folder, name, "click/") for name in CLICK)):
         for name, _, message, _, _ in extract_from_dir(folder, [(pattern, "python")], keywords=KEYWORDS):
             messages.add(message, locations=[(place + name, 0)])
+    for name in NAMES.replace("\n", " ").strip().split(", "):
+        messages.add(name, locations=[("names", 0)])
     for text in texts_of_help():
         messages.add(text, locations=[("help", 0)])
     return messages

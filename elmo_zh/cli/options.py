@@ -17,6 +17,7 @@ from elmo_zh.config import Config, config_names, load_config, setting
 from elmo_zh.config.declare import Value, declare, values_of
 from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
+from elmo_zh.names import label
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.outputs import claimed_output, inputs_noted
 from elmo_zh.run.reporter import aligned
@@ -185,18 +186,18 @@ def _without_nan(value: Any) -> Any:
 
 
 def figures(result: Mapping[str, Any]) -> list[str]:
-    """Return a line for each value of a result that has one, with its name in JSON."""
+    """Return a line for each value of a result that has one, with its name."""
     from elmo_zh.info.describe import rows
 
     return [*rows({name: value for name, value in result.items() if value is not None})]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a table below the names of its columns, as in JSON; those with text are left-aligned."""
+    """Return the lines of a table below the names of its columns; those with text are left-aligned."""
     if not rows:
         return []
     left = [number for number, value in enumerate(rows[0].values()) if isinstance(value, str)]
-    return [*aligned([[*rows[0]], *([*map(_cell, row.values())] for row in rows)], left)]
+    return [*aligned([[*map(label, rows[0])], *([*map(_cell, row.values())] for row in rows)], left)]
 
 
 def _cell(value: Any) -> str:

@@ -13,6 +13,7 @@ from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import OutputError, RunError
 from elmo_zh.invocation import command, train_command
 from elmo_zh.language import N_, _
+from elmo_zh.names import label
 from elmo_zh.run.files import folder_bytes, read_json, require_regular
 from elmo_zh.run.layout import LATEST, RUNS, RunDir, explain_no_run, is_run, iter_runs
 from elmo_zh.run.outputs import KINDS, changed_files, kind_of, load_mark, require_unchanged
@@ -47,15 +48,15 @@ class Description:
 
 
 def rows(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each value, with its name in JSON."""
+    """Yield a line for each value, with its name."""
     shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
     if shown:
-        yield from aligned([(f"{visible(name)}:", _shown(value)) for name, value in shown.items()], left=(0, 1))
+        yield from aligned([(f"{visible(label(name))}:", _shown(value)) for name, value in shown.items()], left=(0, 1))
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        shown = ((visible(str(name)), _shown(part), isinstance(part, Mapping)) for name, part in value.items())
+        shown = ((visible(label(str(name))), _shown(part), isinstance(part, Mapping)) for name, part in value.items())
         return ", ".join(f"{name} ({part})" if is_nested else f"{name} {part}" for name, part, is_nested in shown)
     if isinstance(value, list | tuple):
         return first_ten([f"({_shown(part)})" if isinstance(part, Mapping) else _shown(part) for part in value])

@@ -1,0 +1,29 @@
+"""The names of values and columns as people see them; JSON and written tables keep their own, such as empty_lines."""
+
+from elmo_zh.language import _
+
+# All that have a translation; the names of settings, of measures such as f1, and of a user's labels have none.
+NAMES = """
+accuracy, backed off tokens, backward nats, backward perplexity, backward probability, baseline, bits per
+character, by, bytes, carry state, changed words, characters, checkpoint step, chosen seed, columns, compared
+words, corpus, count, counts, coverage, cut tokens, date, dev examples, dictionary, digest, digests, dimension,
+dispersion, distinct words, empty lines, encoder, entropy, epochs, excess, files, finished, forward nats,
+forward perplexity, forward probability, head, heldout, heldout set, heldout unknown, high, history, inputs,
+kept, kept lines, kind, labels, layer, layers, lines, log likelihood, log ratio, low, max per word, members,
+metric, min count, missing words, mode, model, model digest, new, new count, num labels, num predictions, num
+sources, occurrences, old, old count, options, other count, other per million, output, pairs, parameters, part,
+path, per million, perplexity, position, precision, probability, program, query, rank, recall, regression,
+repeated, right, right by perplexity, right by slln lp, run, score, scores, seed, seeds, segmented, segmenter,
+sentences, settings, shared words, shown, size, sizes, softmax, spelling nats, split sentences, split unknown,
+started, started from, step, steps, substitutes, test examples, text, texts, tied softmax, together, tokens,
+train examples, train tokens, trained at, training, training seconds, unknown, unknown tokens, vectors, version,
+vocabulary, warm state, weight, without, word, words
+"""
+_KNOWN = frozenset(NAMES.replace("\n", " ").strip().split(", "))
+
+
+def label(name: str) -> str:
+    """Return the name of a value or a column in the user's language; in English, its name in JSON."""
+    words = name.replace("_", " ")
+    shown = _(words) if words in _KNOWN else words
+    return name if shown == words else shown
