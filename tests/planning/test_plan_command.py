@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from contract.command_line import changed_json, elmo_zh, run_python, succeed
+from contract.command_line import elmo_zh, run_python, succeed
 from drawn_bundles import install_model
 from planning.corpora import FAST, PLAN_FAST, WIDTH, write_corpus
 
@@ -12,19 +12,6 @@ TINY = (
     *("--set", "model.cell_dim=13", "--set", "model.projection_dim=7", "--set", "train.max_tokens=210"),
     *("--set", "train.batch_size=3", "--set", "train.unroll_steps=7", "--set", "train.num_negatives=29"),
 )
-
-
-def test_a_plan_recommends_the_starter_for_much_less_text_than_it_has_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus, recommended = write_corpus(), "For so little text, start from the installed"
-    assert recommended not in elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH).stdout
-    model = install_model(tmp_path, "starter", monkeypatch)
-    for seen, is_recommended in ((1_000_000, True), (20_000, False)):
-        with changed_json(model / "bundle.json") as info:
-            info["training"]["train_tokens"] = seen
-        answer = elmo_zh("plan", corpus, *PLAN_FAST, *WIDTH)
-        assert (recommended in answer.stdout) == is_recommended, answer.stdout
 
 
 def test_a_plan_of_a_start_from_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
