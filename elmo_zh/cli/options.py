@@ -372,10 +372,12 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
+    """Yield the paths that a command reads, without folders of texts, which may hold outputs beside the texts."""
     for name, value in context.params.items():
         if name not in _OUTPUTS and isinstance(value, tuple | Path):
-            paths = value if isinstance(value, tuple) else (value,)
-            yield from (Path(path) for path in paths if isinstance(path, str | Path))
+            for path in value if isinstance(value, tuple) else (value,):
+                if isinstance(path, Path) or (isinstance(path, str) and not Path(path).is_dir()):
+                    yield Path(path)
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:

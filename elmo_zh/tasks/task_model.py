@@ -56,6 +56,7 @@ from elmo_zh.version import __version__
 TASK_FORMAT, MIXTURE_FORMAT = 1, 3
 _WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
 Text = str | Sequence[str]
+_MOST_LAYERS = 1000  # Of the biLM that a task names
 
 
 class TaskLayout:
@@ -394,6 +395,8 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
 
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     _require_weights(layout.head, description)
+    if description.sizes.num_layers > _MOST_LAYERS:
+        raise _damaged(layout.description, f"num_layers {description.sizes.num_layers}")
     try:
         # The sizes come from a file, so no memory is allocated for them.
         with torch.device("meta"):
@@ -402,7 +405,7 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
             )
         head.load_state_dict(load_tensors(layout.head), assign=True)
         return head.float()
-    except (SafetensorError, RuntimeError, ValueError) as error:
+    except (SafetensorError, RuntimeError, ValueError, OverflowError) as error:
         raise _damaged(layout.head, error) from None
 
 
