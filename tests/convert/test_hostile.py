@@ -228,7 +228,7 @@ UNSAFE = "{path} expands to far more than a model needs"
         # Each of them is small enough.
         (add_packed("model/{}.hdf5", bytes(2**20), 23), UNSAFE),
         (add_packed("other/options.json", b"{}"), "{path} contains several files named options.json. "),
-        (add_packed("x" * 300 + ".json", b"{}"), "the name is too long"),
+        (add_packed("x" * 300 + ".json", b"{}"), "File name too long"),
     ],
 )
 def test_an_archive_of_something_else(

@@ -242,7 +242,8 @@ def test_vectors_equal_the_oracle(model: Model, tmp_path: Path, out: Path, has_w
     if not has_words:
         (source / "word.dic").unlink()
     assert zipfile.is_zipfile(source / "encoder.pkl") == (not legacy)
-    assert convert(source, out) == {"output": str(out), "mode": "character", "warm_state": False}
+    expected = {"output": str(out), "mode": "character", "warm_state": False}
+    assert expected.items() <= convert(source, out).items()
     found = assert_same_vectors(out, model.reference)
     assert [ElmoEmbedder.load(out).count_cut(words) for words in SENTENCES] == [0, 0, 0, 1, 0]
     # The clips are within reach.

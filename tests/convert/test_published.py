@@ -168,7 +168,8 @@ def test_options_weights_and_vocabulary_in_a_folder(tmp_path: Path, out: Path, c
     source = model.write(tmp_path / "source")
     before = contents_alone(source)
     answer = convert(source, out, "--json")
-    assert answer.result() == {"output": str(out), "mode": MODES[characters], "warm_state": False}
+    told = {"output": str(out), "mode": MODES[characters], "warm_state": False}
+    assert told.items() <= answer.result().items()
     assert answer.stderr.startswith(CARRIED)
     assert_same_vectors(out, model)
     info = info_of(out)

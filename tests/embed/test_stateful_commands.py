@@ -24,7 +24,7 @@ def test_a_model_trained_with_carried_state_is_warned_of_once(
     source = write_lines(tmp_path / "file.txt", ["我 吃 苹果", "我 吃 花"])
     force = ["--force"] if command == "embed" else []
     answer = succeed(command, source, "--segmented", "--model", model, "--quiet")
-    assert answer.stderr.startswith("Warning: This model was trained with carried state, but")
+    assert "--stateful" in answer.stderr
     assert answer.stderr.count("\n") == 1
     answer = elmo_zh(command, source, "--segmented", "--stateful", "--model", model, "--quiet", *force)
     assert (answer.status, answer.stderr) == (0, "")

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh
 from messages import message_of
 
 from elmo_zh.errors import FullDiskError, OutputError
@@ -33,19 +32,6 @@ def test_what_did_not_fit(tmp_path: Path, writing: Callable[..., object]) -> Non
         with pytest.raises(FullDiskError) as caught, writing(path) as unfinished:  # type: ignore[attr-defined]
             fill(unfinished, 1301, number)
         assert str(caught.value) == f"The disk is full: no space is left for {path} after 1.3 kB.{ADVICE}"
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("command", ["export", "convert"])
-def test_a_model_that_is_too_large_is_refused_before_it_is_written(
-    sample_run: SampleRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    output = tmp_path / "model"
-    source = ["--run", sample_run.path] if command == "export" else [sample_run.model]
-    shrink_disk(monkeypatch, free=1500)
-    told = elmo_zh(command, *source, "--output", output).only_error()
-    assert told.startswith(f"{output} needs ")
-    assert "only 1.5 kB is free" in told
     assert not list(tmp_path.iterdir())
 
 

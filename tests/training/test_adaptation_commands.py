@@ -118,7 +118,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert result["given_words"] == len(old)
     assert result["absent_words"] == counts.count(0) > 0
     assert f"{counts.count(0)} not found in the text" in answer.stderr
-    assert answer.stderr.splitlines()[-1].endswith(f"elmo-zh train --run {run} --init {base}")
+    assert elmo_zh("encode", "--run", run).stdout == f"Next: elmo-zh train --run {run} --init {base}\n"
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config
     assert f'init = "{base}"\n' in config
