@@ -215,7 +215,8 @@ def explore(
         elif output is not None:
             data = content.whole()
             result = {"output": str(output), "bytes": write_page(data, output), **_counts(data)}
-            common.finish(result, *figures(result), bundle=embedder.bundle)
+            following = _("Open {address} in a browser.").format(address=output.resolve().as_uri())
+            common.finish(result, *figures(result), following, bundle=embedder.bundle)
 
 
 def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIndex", "ElmoEmbedder"]:

@@ -254,7 +254,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert elmo_zh("index", text, "--model", model, "--output", "a.index").status == 0
     arguments = ("explore", "a.index", "--output", "page.html", "--word", "苹果")
     made = succeed(*arguments)
-    assert made.stdout.splitlines()[1] == f"Next: open {Path('page.html').resolve().as_uri()} in a browser."
+    assert made.stdout.splitlines()[-1] == f"Open {Path('page.html').resolve().as_uri()} in a browser."
     first = Path("page.html").read_bytes()
     result = elmo_zh(*arguments, "--force", "--json").result()
     assert (result["words"], result["occurrences"], result["bytes"]) == (["苹果"], 4, len(first))
