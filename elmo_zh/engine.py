@@ -4,6 +4,7 @@ import importlib.util
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
@@ -112,9 +113,10 @@ def worker_processes(num_workers: int) -> Iterator[Engine]:
         # Ctrl-C or a failed task: do not wait for the other tasks, which may take a long time.
         for process in list((executor._processes or {}).values()):
             process.terminate()
-        # If a task does not fit into the pipe to the workers, the thread that writes it would wait forever, and this
-        # process could not exit. Python 3.12 closes the pipe itself (python/cpython#94777).
-        executor._call_queue._reader.close()  # type: ignore[attr-defined]
+        if sys.version_info < (3, 11, 5):
+            # If a task does not fit into the pipe to the workers, the thread that writes it would wait forever, and
+            # this process could not exit. Later versions close the pipe themselves (python/cpython#94777).
+            executor._call_queue._reader.close()  # type: ignore[attr-defined]
         raise
     finally:
         executor.shutdown(cancel_futures=True)
