@@ -96,9 +96,10 @@ class Common:
     )
     named: frozenset[str] = frozenset()  # The settings that were given by --set or by options of their own
     config: Config = field(default_factory=Config)
+    inputs: tuple[Path, ...] = ()  # The paths that the command was given to read
 
     @classmethod
-    def taken_from(cls, values: dict[str, Any]) -> "Common":
+    def taken_from(cls, values: dict[str, Any], inputs: tuple[Path, ...]) -> "Common":
         """Move the values of shared options out of a command's `values`, and return them."""
         shared = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
         settings: dict[str, Any] = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
@@ -110,7 +111,7 @@ class Common:
         load = RunDir(run_path).load_config if run_path else partial(load_config, Config())
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
-        common = cls(named=named, config=config, **shared)
+        common = cls(named=named, config=config, inputs=inputs, **shared)
         if (common.engine == "dask") != bool(common.scheduler):
             text = _("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
             raise click.UsageError(text)
@@ -150,7 +151,8 @@ class Common:
                 if path is not None:
                     if suffixes:
                         require_suffix(path, suffixes, option)
-                    claim = claimed_output(path, (), Path.is_file, force=self.force, names=(option, "--force"))
+                    names = (option, "--force")
+                    claim = claimed_output(path, self.inputs, Path.is_file, force=self.force, names=names)
                     stack.enter_context(claim)
             yield
 
@@ -346,10 +348,10 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
             if context.params.get(name) in (Path(), Path("/")):
                 text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
                 raise click.UsageError(text.format(name=name))
-        common = Common.taken_from(values)
+        common = Common.taken_from(values, tuple(_given_paths(context)))
         if "run_path" not in context.params:
             _name_unread(common, context, getattr(function, "reads", ()))
-        with inputs_noted(_given_paths(context)):
+        with inputs_noted(common.inputs):
             return function(common, **values)
 
     first, last = ("config_path", "assignments"), ("quiet", "as_json")
@@ -372,12 +374,10 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:
-    """Yield the paths that a command reads, without folders of texts, which may hold outputs beside the texts."""
     for name, value in context.params.items():
         if name not in _OUTPUTS and isinstance(value, tuple | Path):
-            for path in value if isinstance(value, tuple) else (value,):
-                if isinstance(path, Path) or (isinstance(path, str) and not Path(path).is_dir()):
-                    yield Path(path)
+            paths = value if isinstance(value, tuple) else (value,)
+            yield from (Path(path) for path in paths if isinstance(path, str | Path))
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:

@@ -68,6 +68,17 @@ def test_what_is_read_is_kept(used: Path) -> None:
         assert content() == before, words
 
 
+def test_a_text_in_a_folder_that_is_read_is_kept(used: Path) -> None:
+    text = used / "texts" / "a.tsv"
+    text.parent.mkdir()
+    text.write_text("text\tyear\n今天很热\t2001\n", encoding="utf-8")
+    before = text.read_bytes()
+    for words in ("frequencies texts", "words texts", "concordance 今天 texts", "score texts --model model"):
+        told = elmo_zh(*words.split(), "--output", "texts/a.tsv", "--force").only_error()
+        assert told.startswith("texts/a.tsv would replace texts"), words
+        assert text.read_bytes() == before, words
+
+
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
     output = os.fsdecode(b"\xffs.tsv")
     assert elmo_zh("score", "t.txt", "--model", "model", "--output", output).stdout.count(" \\udcffs.tsv\n") == 1
