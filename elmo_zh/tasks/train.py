@@ -57,6 +57,7 @@ from elmo_zh.tasks.linear import (
 from elmo_zh.tasks.networks import Sizes, TaskHead, choose_lstm_precision, mix_taggers, predict_items
 from elmo_zh.tasks.scores import Prediction, class_predictions, main_metric, score_classes, score_predictions
 from elmo_zh.tasks.task_model import TaskDescription, as_prediction
+from elmo_zh.training.optimizer import load_state_tensors, state_tensors
 
 # This many batches of shuffled texts are sorted by length, so each batch holds texts of similar length.
 _SORTED_BATCHES = 50
@@ -101,10 +102,9 @@ class TrainingState:
 
     def save(self, path: Path) -> None:
         """Write all tensors: the best weights, the present weights and the state of the optimiser."""
-        steps = self.optimizer.state_dict()["state"]
-        optimizer = {f"{number}.{key}": value for number, state in steps.items() for key, value in state.items()}
+        optimizer = state_tensors(self.optimizer)
         groups = {"best": self.best_weights, "head": self.head.state_dict(), "optimizer": optimizer}
-        tensors = {f"{group}.{name}": value for group, found in groups.items() for name, value in found.items()}
+        tensors = {f"{group}.{name}": value for group, members in groups.items() for name, value in members.items()}
         save_tensors(tensors, path)
 
     def resume(self, work: Work) -> list[FinishedPart]:
@@ -125,11 +125,7 @@ class TrainingState:
         self.lines, self.best_weights = lines, groups["best"]
         self.precision = choose_lstm_precision(self.head, 1, precision)
         self.head.load_state_dict(groups["head"])
-        steps: dict[int, dict[str, Tensor]] = {}
-        for name, value in groups["optimizer"].items():
-            number, __, key = name.partition(".")
-            steps.setdefault(int(number), {})[key] = value
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": steps})
+        load_state_tensors(self.optimizer, groups["optimizer"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

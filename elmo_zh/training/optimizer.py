@@ -1,7 +1,7 @@
 """Optimisers, the learning-rate schedule, the choice of dropout, and gradient clipping (sparse gradients too)."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -127,21 +127,32 @@ class Optimizers:
     def state_tensors(self) -> dict[str, Tensor]:
         """Return the optimisers' state as named tensors: `network.0.exp_avg` and so on."""
         return {
-            f"{name}.{index}.{key}": value
+            f"{name}.{key}": value
             for name, optimizer in self.by_name.items()
-            for index, entry in optimizer.state_dict()["state"].items()
-            for key, value in entry.items()
+            for key, value in state_tensors(optimizer).items()
         }
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Restore a state returned by `state_tensors`."""
         for name, optimizer in self.by_name.items():
-            state: dict[int, dict[str, Tensor]] = {}
-            for full_name, value in tensors.items():
-                owner, index, key = full_name.split(".")
-                if owner == name:
-                    state.setdefault(int(index), {})[key] = value
-            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+            start = f"{name}."
+            of_this = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+            load_state_tensors(optimizer, of_this)
+
+
+def state_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return an optimiser's state as named tensors: `0.exp_avg` for the first parameter, and so on."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
+
+
+def load_state_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Restore a state returned by `state_tensors`."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        index, key = name.split(".")
+        state.setdefault(int(index), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
