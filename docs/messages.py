@@ -53,7 +53,7 @@ def messages_of_code() -> Catalog:
     for folder, pattern, place in ((LOCALES.parent, "**.py", ""), *((click_folder, name, "click/") for name in CLICK)):
         for name, _, message, _, _ in extract_from_dir(folder, [(pattern, "python")], keywords=KEYWORDS):
             messages.add(message, locations=[(place + name, 0)])
-    for name in NAMES.replace("\n", " ").strip().split(", "):
+    for name in NAMES:
         messages.add(name, locations=[("names", 0)])
     for text in texts_of_help():
         messages.add(text, locations=[("help", 0)])

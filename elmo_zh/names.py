@@ -3,7 +3,8 @@
 from elmo_zh.language import _
 
 # All that have a translation; the names of settings, of measures such as f1, and of a user's labels have none.
-NAMES = """
+NAMES = (
+    """
 accuracy, backed off tokens, backward nats, backward perplexity, backward probability, baseline, bits per
 character, by, bytes, carry state, changed words, characters, checkpoint step, chosen seed, columns, compared
 words, corpus, count, counts, coverage, cut tokens, date, dev examples, dictionary, digest, digests, dimension,
@@ -18,12 +19,14 @@ sentences, settings, shared words, shown, size, sizes, softmax, spelling nats, s
 started, started from, step, steps, substitutes, test examples, text, texts, tied softmax, together, tokens,
 train examples, train tokens, trained at, training, training seconds, unknown, unknown tokens, vectors, version,
 vocabulary, warm state, weight, without, word, words
-"""
-_KNOWN = frozenset(NAMES.replace("\n", " ").strip().split(", "))
+""".replace("\n", " ")
+    .strip()
+    .split(", ")
+)
 
 
 def label(name: str) -> str:
     """Return the name of a value or a column in the user's language; in English, its name in JSON."""
     words = name.replace("_", " ")
-    shown = _(words) if words in _KNOWN else words
+    shown = _(words) if words in NAMES else words
     return name if shown == words else shown
