@@ -406,8 +406,8 @@ def _describe_substitutes(occurrence: "TokenInSentence", result: dict[str, Any])
     yield " ".join(tokens)
     if occurrence.source:
         yield f"{occurrence.source}:{occurrence.line + 1}"
-    best, own = result["substitutes"], result.get("own")
-    yield from table(best if own is None or own["rank"] <= len(best) else [*best, own])
-    if "own" in result and own is None:
+    best, row_of_word = result["substitutes"], result.get("own")
+    yield from table(best if row_of_word is None or row_of_word["rank"] <= len(best) else [*best, row_of_word])
+    if "own" in result and row_of_word is None:
         yield _("{word} is outside the model's vocabulary, so it has no rank.").format(word=occurrence.word)
     yield ""

@@ -152,7 +152,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """How `drift` measures: the periods, the layer, the measure and its test."""
+    """The options of the measurement of `drift`: the periods, the layer, the measure and its test."""
 
     periods: str | None = declare(
         None,

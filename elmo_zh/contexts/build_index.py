@@ -536,13 +536,13 @@ class _OccurrenceVectors:
 
     def __call__(self, task: _Task, files: Files) -> int:
         """Write the vectors of the selected tokens, float16, shape (layers, n, 2P); return the number of lines."""
-        found = np.empty((len(self.layers), len(task.places), self.embedder.dimension), layout.VECTOR)
+        selected = np.empty((len(self.layers), len(task.places), self.embedder.dimension), layout.VECTOR)
         vectors = self.embedder.compute_vectors(task.lines)
         for activations, (start, end) in zip(vectors, pairwise(task.edges.tolist()), strict=True):
-            for layer_vectors, layer in zip(found, self.layers, strict=True):
+            for layer_vectors, layer in zip(selected, self.layers, strict=True):
                 layer_vectors[start:end] = activations[layer, task.places[start:end]]
         with files.file("npy") as path:
-            save_npy(path, found)
+            save_npy(path, selected)
         return len(task.lines)
 
 

@@ -198,17 +198,17 @@ def telling_words(
         return []
     ends = np.cumsum([len(own) for _, own in words]).tolist()
     occurrences = [index.occurrences(word) for word, _ in words]
-    found = [[np.empty((3, 0)) for _ in own] for _, own in words]
+    nearest = [[np.empty((3, 0)) for _ in own] for _, own in words]
     centres = np.concatenate([own for _, own in words])
     for start, cosines in iter_cosines(index.vectors(layer), index.norms(layer), centres):
-        for own, usages, end in zip(occurrences, found, ends, strict=True):
+        for own, usages, end in zip(occurrences, nearest, ends, strict=True):
             is_other = np.full(len(cosines), True)
             first, last = np.searchsorted(own, [start, start + len(cosines)])
             is_other[own[first:last] - start] = False
             mine = cosines[:, end - len(usages) : end]
             usages[:] = [_with_block(usage, start, mine, number, is_other) for number, usage in enumerate(usages)]
         advance(len(cosines))
-    return [[_ranked_words(index, usage)[:top] for usage in usages] for usages in found]
+    return [[_ranked_words(index, usage)[:top] for usage in usages] for usages in nearest]
 
 
 def _with_block(
@@ -287,7 +287,7 @@ def find_senses(
     Raises:
         ElmoZhError: If the index does not have the word or the layer, or the word has too few occurrences in
             different lines.
-        TypeError: If `index` is not a ContextIndex, or the word is not a string.
+        TypeError: If the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
@@ -299,15 +299,7 @@ def find_senses(
     is_repeated = originals != np.arange(len(numbers))
     distinct = np.flatnonzero(~is_repeated)
     units = unit_rows(index.vectors(layer)[numbers])
-    # Every occurrence has the same vector in the token layer.
-    num_different = len(distinct) if num_usages is None else len(np.unique(units[distinct], axis=0))
-    if len(distinct) < 2 or num_different < (num_usages or 2):
-        raise ElmoZhError(
-            _(
-                "{word} has {count} different occurrences in layer {layer} of {path}, too few for {num_usages} usages"
-                " (repeated lines count once). Lower --usages, choose another --layer, or index more text."
-            ).format(word=word, count=num_different, layer=layer, path=index.path, num_usages=max(2, num_usages or 0))
-        )
+    _require_different(index, word, layer, units[distinct], num_usages)
     clusters = find_clusters(usage_vectors(index, layer, numbers[distinct]), num_usages, seed)
     labels = np.empty(len(numbers), np.int64)
     labels[distinct] = clusters.labels
@@ -316,12 +308,31 @@ def find_senses(
     centres = np.stack([units[rows].mean(axis=0) for rows in rows_of_usages])
     cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
     [words] = telling_words(index, [(word, centres)], layer, top)
-    usages = []
-    for label, rows in enumerate(rows_of_usages):
+
+    def nearest_lines(rows: NDArray[np.int64]) -> tuple[NeighbourLine, ...]:
         ranked = rows[np.lexsort((rows, -cosines[rows]))]
-        nearest = tuple(NeighbourLine(Neighbour(occurrences[row], float(cosines[row])), lines[row]) for row in ranked)
-        usages.append(Usage(label, len(rows) / len(distinct), centres[label], nearest, tuple(words[label])))
-    return Senses(word, layer, tuple(usages), numbers, labels, cosines, is_repeated, clusters)
+        return tuple(NeighbourLine(Neighbour(occurrences[row], float(cosines[row])), lines[row]) for row in ranked)
+
+    usages = tuple(
+        Usage(label, len(rows) / len(distinct), centres[label], nearest_lines(rows), tuple(words[label]))
+        for label, rows in enumerate(rows_of_usages)
+    )
+    return Senses(word, layer, usages, numbers, labels, cosines, is_repeated, clusters)
+
+
+def _require_different(
+    index: ContextIndex, word: str, layer: int, units: NDArray[np.float64], num_usages: int | None
+) -> None:
+    """Raise ElmoZhError if a word has too few different occurrences, whose unit vectors are given, for its usages."""
+    # Every occurrence has the same vector in the token layer.
+    count = len(units) if num_usages is None else len(np.unique(units, axis=0))
+    if len(units) < 2 or count < (num_usages or 2):
+        text = _(
+            "{word} has {count} different occurrences in layer {layer} of {path}, too few for {num_usages} usages"
+            " (repeated lines count once). Lower --usages, choose another --layer, or index more text."
+        )
+        gaps = {"word": word, "count": count, "layer": layer, "path": index.path, "num_usages": max(2, num_usages or 0)}
+        raise ElmoZhError(text.format(**gaps))
 
 
 def _read_lines(index: ContextIndex, occurrences: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:

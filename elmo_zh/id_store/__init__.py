@@ -40,8 +40,8 @@ from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-# A memory map keeps its file open, and a process may usually open 1,024. The least recently used shards are closed; at
-# three files a shard this leaves room for everything else.
+# A memory map keeps its file open, and a process may usually open 1,024. The least recently used shards are closed. A
+# shard has three files, so there is room for all other files.
 OPEN_SHARDS = 200
 
 STORE_FORMAT = 2
@@ -106,9 +106,9 @@ class EncodedSentences:
     def document(self, index: int) -> range:
         """Return the sentence numbers of one document."""
         number = bisect_right(self._document_starts, index) - 1
-        first, own = self._sentence_starts[number], index - self._document_starts[number]
+        first, number_in_shard = self._sentence_starts[number], index - self._document_starts[number]
         bounds = self._shard(number).documents
-        return range(first + int(bounds[own]), first + int(bounds[own + 1]))
+        return range(first + int(bounds[number_in_shard]), first + int(bounds[number_in_shard + 1]))
 
     def lengths(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of words in each chosen sentence; `chosen` may be in any order."""
@@ -134,8 +134,8 @@ class EncodedSentences:
         for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
             if begin < end:
                 shard = self._shard(number)
-                own = chosen[begin:end] - self._sentence_starts[number]
-                spans.append((shard.ids, np.stack([shard.offsets[own], shard.offsets[own + 1]], 1).astype(np.int64)))
+                rows = chosen[begin:end] - self._sentence_starts[number]
+                spans.append((shard.ids, np.stack([shard.offsets[rows], shard.offsets[rows + 1]], 1).astype(np.int64)))
         return spans
 
     @property

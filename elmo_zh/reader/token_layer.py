@@ -92,8 +92,8 @@ def _encode_chunk(
 
 def parts_of(known: Vocabulary, words: Iterable[str]) -> dict[str, list[int]]:
     """Map each word to the rows of the known words in it (`Vocabulary.find_subwords`), omitting words without any."""
-    found = {word: known.encode(known.find_subwords(word)) for word in words}
-    return {word: parts for word, parts in found.items() if parts}
+    rows = {word: known.encode(known.find_subwords(word)) for word in words}
+    return {word: parts for word, parts in rows.items() if parts}
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,7 +134,7 @@ class Comparison:
 
     @cached_property
     def leads(self) -> dict[tuple[str, float], Difference]:
-        """How much higher the challenger scores than each other model, by name and share of the labels."""
+        """The lead of the challenger over each other model, by its name and the share of the labels."""
         return {
             (model.name, share): self.difference(self.challenger, model, share)
             for model in self.models

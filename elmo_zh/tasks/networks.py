@@ -267,13 +267,13 @@ class CRF(nn.Module):
             origins.append(origin)
         last_tags = (score + ends).argmax(dim=1).tolist()
         back = torch.stack(origins, dim=1).tolist() if origins else [[]] * len(emissions)
-        found = []
+        paths = []
         for tag, steps, length in zip(last_tags, back, mask.sum(dim=1).tolist(), strict=True):
             path = [tag]
             for step in reversed(steps[: max(length - 1, 0)]):
                 path.append(step[path[-1]])
-            found.append(path[::-1] if length else [])
-        return found
+            paths.append(path[::-1] if length else [])
+        return paths
 
 
 class AttentionPool(nn.Module):
@@ -457,16 +457,16 @@ def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:
 
     Its CRF multiplies both probabilities of a sequence of tags, each to the power of its weight.
     """
-    found = deepcopy(network)
-    found.settings = replace(network.settings, head="mixture")
-    found.network.grams = GramScores(linear.network.scores.shape[1])
+    mixed = deepcopy(network)
+    mixed.settings = replace(network.settings, head="mixture")
+    mixed.network.grams = GramScores(linear.network.scores.shape[1])
     with torch.no_grad():
-        found.network.grams.scores += weight * linear.network.scores
-        for parameter in found.network.emissions.parameters():
+        mixed.network.grams.scores += weight * linear.network.scores
+        for parameter in mixed.network.emissions.parameters():
             parameter *= 1 - weight
-        for parameter, other in zip(found.network.crf.parameters(), linear.network.crf.parameters(), strict=True):
+        for parameter, other in zip(mixed.network.crf.parameters(), linear.network.crf.parameters(), strict=True):
             parameter.lerp_(other, weight)
-    return found
+    return mixed
 
 
 def _build(settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks_spans: bool) -> Any:

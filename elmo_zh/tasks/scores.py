@@ -86,8 +86,8 @@ Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 def class_prediction(labels: Sequence[str], probabilities: Sequence[float]) -> ClassPrediction:
     """Turn the class probabilities of a text, in the order of the labels, into a prediction."""
-    found = dict(zip(labels, probabilities, strict=True))
-    return ClassPrediction(max(found, key=lambda label: found[label]), found)
+    by_label = dict(zip(labels, probabilities, strict=True))
+    return ClassPrediction(max(by_label, key=lambda label: by_label[label]), by_label)
 
 
 def class_predictions(logs: NDArray[np.float64], labels: Sequence[str]) -> list[Prediction]:
@@ -101,11 +101,11 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
     if not scheme:
         return TagPrediction(text, units, offsets, list(tags), [], marks_spans=False)
     spans = spans_of(tags)[0]
-    found = []
+    predicted_spans = []
     for first, end, kind in spans:
         start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
-        found.append(PredictedSpan(start, stop, kind, text[start:stop]))
-    return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), found, marks_spans=True)
+        predicted_spans.append(PredictedSpan(start, stop, kind, text[start:stop]))
+    return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), predicted_spans, marks_spans=True)
 
 
 def predict_majority(

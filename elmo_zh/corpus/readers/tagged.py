@@ -333,7 +333,7 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """How positions are read: whether `end` is a span's last character, and whether they count UTF-16 units."""
+    """The reading of positions: `end` may be a span's last character, and positions may count UTF-16 units."""
 
     past_end: int = 0
     in_utf16: bool = False
