@@ -1,4 +1,4 @@
-"""Occurrences of a word, as tokens of a sentence and in the context of an index."""
+"""Find a word in sentences, and show its occurrences from an index as lines with the word in context."""
 
 import re
 from collections.abc import Iterable, Sequence

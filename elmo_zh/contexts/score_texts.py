@@ -198,7 +198,10 @@ class ScoreJob:
         return [Stamp.of(text.source) for text in self.texts]
 
     def made_from(self) -> dict[str, Any]:
-        """Return everything that the scores depend on; how they are written may change until the end."""
+        """Return everything that the scores depend on.
+
+        How they are written may change before an interrupted job resumes.
+        """
         assert len(self._stamps) == len(self.texts)  # taken just before the digests
         texts = [
             {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts

@@ -104,7 +104,7 @@ class DumpJob:
         return Tokeniser(embedder=self.embedder, segmented=segmented, split=split, part_lines=self.part_lines)
 
     def made_from(self) -> dict[str, Any]:
-        """Return everything that the vectors depend on; their form may change until the end."""
+        """Return everything that the vectors depend on; their form may change before the interrupted job resumes."""
         assert self._stamp  # taken just before the digest
         digest = file_digest(self.text.source.path)
         return {

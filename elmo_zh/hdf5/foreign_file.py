@@ -33,7 +33,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class _Header(Struct):
-    """The content of a file: the shapes of the floats, the strings, the types of the others; or a problem with it."""
+    """The shapes of a file's floats, the values of its strings, the types of the rest; or why it cannot be read."""
 
     arrays: dict[str, tuple[Annotated[int, Meta(ge=0)], ...]] = {}
     strings: dict[str, list[str]] = {}
@@ -42,7 +42,7 @@ class _Header(Struct):
 
 
 class ForeignFile:
-    """The datasets of an untrusted HDF5 file, by name: `shapes` of the floats, `strings`, and what the others are."""
+    """An untrusted HDF5 file: by name, the shapes of floats, the values of strings, the types of all other datasets."""
 
     def __init__(self, path: Path) -> None:
         """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""

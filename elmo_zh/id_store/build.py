@@ -72,7 +72,10 @@ class _EncodeShard:
         return load_spelling_model(self.character_counts)
 
     def __call__(self, shard: tuple[str, Path], files: Files) -> Json:
-        """Write a segmented file's arrays and return its counts; in character mode, other words get provisional ids."""
+        """Write a segmented file's arrays and return its counts.
+
+        In character mode, words outside the vocabulary get provisional ids.
+        """
         kind, text = shard
         growing = _GrowingIds(self._ids, len(self._vocabulary)) if self.reads_characters else None
         encoded = [_encode(block, self._ids if growing is None else growing) for block in self._iter_blocks(text)]

@@ -1,4 +1,4 @@
-"""Long work as jobs: `run_job` keeps every promise about them, and a job only says what it makes, and from what.
+"""Long work as jobs: `run_job` keeps every guarantee about them; a job only says what it makes, and from what.
 
 A job names its output and what the output is made from, and `make` writes it. On the way, it gives the expensive steps
 to `work.run`, part by part:

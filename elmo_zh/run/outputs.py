@@ -217,7 +217,7 @@ def kind_of(folder: Path) -> str:
 
 
 def require_unchanged(path: Path, remedy: str) -> None:
-    """Raise OutputError if a file is not as the mark of its folder says; folders of earlier versions have no mark."""
+    """Raise OutputError if a file's digest differs from the one in its folder's mark; old folders have no mark."""
     mark = load_mark(path.parent)
     if mark and file_digest(path) != mark["files"].get(path.name):
         message = _("{path} is damaged: its digest differs from the one in {mark}. {remedy}")

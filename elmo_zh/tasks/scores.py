@@ -356,7 +356,8 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
     """Return the difference between the scores in each draw; an example drawn k times counts k times.
 
-    Models have each example's summands, shape (S, N, K, 2).
+    Each model has what every example adds to the numerator and the denominator of each ratio, shape (seeds, examples,
+    ratios, 2).
     """
     num_examples = models[0].shape[1]
     chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))

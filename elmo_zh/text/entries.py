@@ -14,7 +14,7 @@ _SHOWN_ENTRIES, _SHOWN_CHARACTERS = 5, 24
 
 
 class Entries:
-    """The entries of a file, of which those without effect are counted, and the first five named.
+    """Prepares the entries of a file; counts those without effect, and names the first five.
 
     Attributes:
         path: The file.
@@ -27,7 +27,7 @@ class Entries:
         self._examples: list[tuple[int, str]] = []
 
     def prepare(self, entry: str, line: int) -> str | None:
-        """Return an entry as prepared text contains it, or None if it contains it never: it has a space, or nothing."""
+        """Return an entry in the form it has in prepared text; None if it has a space or nothing visible."""
         prepared = self._normalise(entry).strip()
         if prepared and " " not in prepared:
             return prepared

@@ -165,7 +165,10 @@ class VocabularyJob:
     may_replace = staticmethod(Path.is_file)
 
     def made_from(self) -> dict[str, Any]:
-        """Return what the counts of words depend on; which words get a row may change until the end."""
+        """Return what the counts of words depend on.
+
+        The settings that select words may change before an interrupted job resumes.
+        """
         return {"files": list(map(file_stamp, self.files))}
 
     def make(self, path: Path, work: Work) -> VocabularyCounts:

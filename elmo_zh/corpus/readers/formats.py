@@ -51,7 +51,7 @@ class CorpusFormat:
 
 
 def has_fields(kind: str) -> bool:
-    """Return whether --field chooses what is read of a format."""
+    """Return whether --field applies to files of this format."""
     return load_format(kind).has_fields
 
 
