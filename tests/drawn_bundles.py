@@ -19,8 +19,9 @@ from parity.numpy_character_cnn import load_character_cnn, sentence_vectors
 from torch import nn
 
 from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle.read import BundleContent
 from elmo_zh.bundle.word2vec_table import write_table
-from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.bundle.write import write_bundle
 from elmo_zh.config import TextConfig
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.language_model import weights_of
@@ -55,7 +56,7 @@ def draw_source(
     words: Sequence[str] | None = WORDS,
     with_softmax: bool = False,
     **others: Any,
-) -> BundleSource:
+) -> BundleContent:
     """Draw the weights of a model with these words, or of one without a vocabulary."""
     vocabulary = Vocabulary((*SPECIALS, *words)) if words is not None else None
     bilm = BiLM(replace(shape, num_tokens=len(vocabulary)) if vocabulary else shape)
@@ -71,7 +72,7 @@ def draw_source(
     if softmax is not None:
         draw_parameters(softmax, 1.0, generator)
     given = {"carry_state": warm, "origin": {"program": "elmo-zh"}, "text": None, "spelling": SpellingModel.build({})}
-    return BundleSource(
+    return BundleContent(
         weights=weights_of(bilm, softmax),
         vocabulary=vocabulary,
         user_dictionary=None,

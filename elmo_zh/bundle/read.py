@@ -1,6 +1,6 @@
 """Load a bundle and check all its digests; say which model it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from elmo_zh.bundle import BUNDLE_FORMAT, BundleLayout
 from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, explain_no_bundle, shown_model
-from elmo_zh.bundle.options_json import load_options, parse_shape
+from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of, parse_shape
 from elmo_zh.bundle.weights import load_model, load_warm_state
 from elmo_zh.choices import MODELS, SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
@@ -59,25 +61,22 @@ UNKNOWN_HISTORY = History()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bundle:
-    """A loaded model bundle."""
+class BundleContent:
+    """Everything that a bundle holds, to write it."""
 
-    path: Path
-    info: dict[str, Any]  # Content of bundle.json
-    digest: str  # Digest of bundle.json, which holds the digests of all other files
-    text: TextConfig | None  # How the training text was prepared; None if unknown
+    weights: ModelWeights  # The trained model, with the warm state if it has one
     vocabulary: Vocabulary | None  # None for a converted character-mode model without one
     spelling: SpellingModel
-    weights: ModelWeights
-    alphabet: Alphabet
+    user_dictionary: Path | None
+    text: TextConfig | None  # How the training text was prepared; None if unknown
+    training_options: Mapping[str, Any]  # The training options of options.json
+    carry_state: bool
+    training: Mapping[str, Any]  # Counts and figures of the training, such as tokens and held-out perplexity
+    origin: Mapping[str, Any]  # The program that made the model, and the digests of its files
+    alphabet: Alphabet = BYTES
     history: History = UNKNOWN_HISTORY
-
-    @cached_property
-    def bilm(self) -> "BiLM":
-        """The biLM as a PyTorch module on the CPU, built when first asked for."""
-        from elmo_zh.model.language_model import build_modules
-
-        return build_modules(self.weights)[0]
+    # The word2vec vectors of the vocabulary, float16, shape (V, P); None if there are none, or not loaded
+    word2vec: NDArray[np.float16] | None = None
 
     @property
     def shape(self) -> BiLMShape:
@@ -88,6 +87,31 @@ class Bundle:
         """Return the lexicon, which maps words to input ids."""
         return build_lexicon(self.shape, self.vocabulary, self.alphabet)
 
+    def options(self) -> dict[str, Any]:
+        """Return the content of options.json."""
+        return options_of(self.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
+
+    def trained_preparation(self) -> TextPreparation | None:
+        """Return a preparation that tokenises as in training, or None if that is unknown."""
+        split = self.vocabulary.split if self.vocabulary else None
+        return TextPreparation.build(self.text, self.user_dictionary, split) if self.text else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle(BundleContent):
+    """A loaded model bundle, without the word2vec vectors."""
+
+    path: Path
+    info: dict[str, Any]  # Content of bundle.json
+    digest: str  # Digest of bundle.json, which holds the digests of all other files
+
+    @cached_property
+    def bilm(self) -> "BiLM":
+        """The biLM as a PyTorch module on the CPU, built when first asked for."""
+        from elmo_zh.model.language_model import build_modules
+
+        return build_modules(self.weights)[0]
+
     @property
     def keeps_tokens(self) -> bool:
         """Whether raw lines come segmented, so that sentences end only between two tokens."""
@@ -95,7 +119,7 @@ class Bundle:
 
     def needs_warm_state(self) -> bool:
         """Return whether the model was trained with carried state, but has no warm state for sentences."""
-        return bool(self.info["carry_state"]) and self.weights.warm_state is None
+        return self.carry_state and self.weights.warm_state is None
 
     def require_probabilities(self) -> Vocabulary:
         """Return the vocabulary that the softmax predicts; raise BundleError if either is missing."""
@@ -115,11 +139,9 @@ class Bundle:
                 " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
             )
             raise BundleError(message.format(path=self.path))
-        dictionary = BundleLayout(self.path).user_dictionary
-        user_dictionary = dictionary if dictionary.exists() else None
         there = self.info["segmenter"]
         try:
-            here = describe_segmenter(self.text, user_dictionary)
+            here = describe_segmenter(self.text, self.user_dictionary)
         except ConfigError as error:
             message = _("{path} was trained with segmenter {segmenter}. {error}")
             gaps = {"path": self.path, "segmenter": spell_segmenter(there), "error": error}
@@ -135,7 +157,9 @@ class Bundle:
             raise BundleError(message.format(path=self.path, **gaps))
         kept: set[str] = set()
         if given_dictionary is not None:
-            if user_dictionary or not getattr(SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False):
+            if self.user_dictionary or not getattr(
+                SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False
+            ):
                 message = _(
                     "{path} has a dictionary of its own or a segmenter that takes none. Leave out {dictionary}, or"
                     " segment the text yourself and use --segmented."
@@ -144,7 +168,7 @@ class Bundle:
             if self.text.split_unknown:
                 load_user_dictionary(given_dictionary, self.text, lambda word, *_: kept.add(word))
         split = partial(self.vocabulary.split, kept=kept) if self.vocabulary else None
-        return TextPreparation.build(self.text, given_dictionary or user_dictionary, split)
+        return TextPreparation.build(self.text, given_dictionary or self.user_dictionary, split)
 
 
 def describe_model(bundle: Bundle) -> dict[str, Any]:
@@ -152,8 +176,8 @@ def describe_model(bundle: Bundle) -> dict[str, Any]:
     return {
         "path": str(bundle.path),
         "digest": bundle.digest,
-        "made_by": bundle.info["origin"].get("program", OWN_PROGRAM),
-        "train_tokens": bundle.info["training"].get("train_tokens"),
+        "made_by": bundle.origin.get("program", OWN_PROGRAM),
+        "train_tokens": bundle.training.get("train_tokens"),
         **asdict(bundle.history),
     }
 
@@ -193,7 +217,8 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
         text = None if info["text"] is None else _parse_text_settings(info["text"], str(layout.info))
     except (RunError, ConfigError) as error:
         raise BundleError(*error.messages) from None
-    shape = parse_shape(load_options(layout.options), layout.options, len(vocabulary) if vocabulary else None)
+    options = load_options(layout.options)
+    shape = parse_shape(options, layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
         raise _damaged(layout.options, f"{shape.mode} mode, expected {info['mode']} mode")
     weights = load_model(layout.weights, shape)
@@ -203,10 +228,15 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
         path=path,
         info=info,
         digest=file_digest(layout.info),
-        text=text,
+        weights=weights,
         vocabulary=vocabulary,
         spelling=load_spelling_model(layout.character_counts),
-        weights=weights,
+        user_dictionary=layout.user_dictionary if layout.user_dictionary.exists() else None,
+        text=text,
+        training_options={key: options[key] for key in TRAINING_KEYS if key in options},
+        carry_state=info["carry_state"],
+        training=info["training"],
+        origin=info["origin"],
         alphabet=_load_alphabet(layout.alphabet, shape),
         history=load_history(layout.history),
     )

@@ -1,6 +1,6 @@
 """The commands that convert models of other programs, and look at anything that elmo-zh wrote."""
 
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,52 +20,13 @@ from elmo_zh.cli.options import (
     takes,
 )
 from elmo_zh.config import config_names
-from elmo_zh.config.declare import declare
+from elmo_zh.convert import Conversion
 from elmo_zh.errors import BundleError, OptionError, OutputError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
-    from elmo_zh.bundle.write import BundleSource
+    from elmo_zh.bundle.read import BundleContent
     from elmo_zh.config import TextConfig
-
-_FILE = {"dir_okay": False}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conversion:
-    """The model files to convert, and what to do with them."""
-
-    options: Path | None = declare(
-        None, "File with the model's options. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    weights: Path | None = declare(
-        None, "File with the model's weights. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    vocab: Path | None = declare(
-        None,
-        "File with the vocabulary, one word per line. Default: the file found in SOURCE.",
-        path=_FILE,
-        metavar="FILE",
-    )
-    token_embeddings: Path | None = declare(
-        None,
-        "HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE.",
-        names=("--embedding",),
-        path=_FILE,
-        metavar="FILE",
-    )
-    warm_on: Path | None = declare(
-        None,
-        "Text from which to compute a warm state: the mean state after the last words of its sentences.",
-        path=_FILE,
-        metavar="TEXT",
-    )
-    segmented: bool = declare(
-        False, "The --warm-on text has one sentence per line, with tokens separated by single spaces."
-    )
-    straight_marks: bool = declare(
-        False, "Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."
-    )
 
 
 @click.command()
@@ -95,16 +56,15 @@ def convert(common: Common, /, source: Path, output: Path, conversion: Conversio
     """
     if conversion.warm_on is not None:
         refuse_together("--warm-on", {f"--layout {form.layout}": form.layout != "bundle"})
-    from elmo_zh.convert import ConvertSettings, convert_model
+    from elmo_zh.convert.convert_model import convert_model
 
-    values = {field.name: getattr(conversion, field.name) for field in fields(Conversion)}
     text, user_dictionary = _known_text(common)
-    settings = ConvertSettings(**values, text=text, user_dictionary=user_dictionary, form=form)
-    model = convert_model(find_bundle(source), output, settings, force=common.force, reporter=common.console)
+    conversion = replace(conversion, text=text, user_dictionary=user_dictionary)
+    model = convert_model(find_bundle(source), output, conversion, form, force=common.force, reporter=common.console)
     _report_conversion(common, model, output, form.layout)
 
 
-def _report_conversion(common: Common, model: "BundleSource", output: Path, layout: str) -> None:
+def _report_conversion(common: Common, model: "BundleContent", output: Path, layout: str) -> None:
     from elmo_zh.info.describe import POOR_FROM_ZERO
 
     shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from elmo_zh.bundle.options_json import load_options, parse_shape
+from elmo_zh.bundle.read import BundleContent
 from elmo_zh.bundle.weights import num_parameters, parameter_shapes
-from elmo_zh.bundle.write import BundleSource
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
 from elmo_zh.language import _
@@ -60,7 +60,7 @@ def is_manylangs(folder: Path) -> bool:
     return (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file()
 
 
-def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -> BundleSource:
+def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -> BundleContent:
     """Read a model of ELMoForManyLangs; without `options`, config.json names the configuration."""
     config_path = options or _find_config(folder)
     config = _RELEASED_CONFIG if config_path is None else load_options(config_path)
@@ -80,7 +80,7 @@ def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -
         "word_emb_layer": _order(words, [*_THEIR_SPECIALS, *plain] if words else []),
     }
     shape = _parse_shape(config, used[0], len(characters), vocabulary)
-    return BundleSource(
+    return BundleContent(
         weights=_weights(shape, token_embedder, encoder, orders, folder),
         vocabulary=vocabulary,
         spelling=SpellingModel.build({}),

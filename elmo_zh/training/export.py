@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options_json import training_options
-from elmo_zh.bundle.read import OWN_PROGRAM, History
+from elmo_zh.bundle.read import OWN_PROGRAM, BundleContent, History
 from elmo_zh.bundle.weights import warm_up
 from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
-from elmo_zh.bundle.write import NOT_IN_BUNDLE, BundleSource, write_model
+from elmo_zh.bundle.write import NOT_IN_BUNDLE, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
 from elmo_zh.corpus.counts import visible
 from elmo_zh.corpus.text_files import iter_lines
@@ -80,7 +80,7 @@ def export_checkpoint(
         reporter.warn(message.format(run=run.path, command=command("train", "--run", run.path)))
 
 
-def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleSource:
+def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleContent:
     vocabulary = load_vocabulary(run.vocab)
     checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
     model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
@@ -94,7 +94,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     counts = load_counts(run.vocab_counts, vocabulary)
     training = _training_figures(checkpoint.state, counts)
     train_config = choose_dropout(config.train, _epoch_tokens(counts))
-    return BundleSource(
+    return BundleContent(
         weights=weights,
         vocabulary=vocabulary,
         spelling=load_spelling_model(run.character_counts),
@@ -155,7 +155,7 @@ _LIMITS = """\
 - The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
 
 
-def _model_card(run: RunDir, config: Config, source: BundleSource) -> str:
+def _model_card(run: RunDir, config: Config, source: BundleContent) -> str:
     """Return a run's model card, with a YAML header for model hubs and the additions in RUN/about.md."""
     segment, train = (load_record(run.stage_record(name), damaged_is_none=True) for name in ("segment", "train"))
     header, about = _about(run)
@@ -178,8 +178,8 @@ def _about(run: RunDir) -> tuple[str, str]:
     return (header[1], text[header.end() :].strip()) if header else ("", text)
 
 
-def _rows(train: Mapping[str, Any], source: BundleSource, config: Config) -> Iterator[tuple[str, str]]:
-    shape, training = source.weights.shape, source.training
+def _rows(train: Mapping[str, Any], source: BundleContent, config: Config) -> Iterator[tuple[str, str]]:
+    shape, training = source.shape, source.training
     yield "kind", f"ELMo: forward and backward LSTM language model, {shape.mode} mode"
     yield "layers", f"{shape.num_layers} in each direction, cell {shape.cell_dim}, projection {shape.projection_dim}"
     yield "vectors", f"{2 * shape.projection_dim} numbers for each token and layer, {shape.num_layers + 1} layers"

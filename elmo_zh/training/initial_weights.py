@@ -246,8 +246,8 @@ def _save_start(run: RunDir, model: LanguageModel, bundle: Bundle, vocabulary: V
     info = {
         "bundle": str(bundle.path),
         "digest": bundle.digest,
-        "tokens": bundle.info["training"].get("tokens"),
-        "origin": bundle.info["origin"],
+        "tokens": bundle.training.get("tokens"),
+        "origin": bundle.origin,
         "model": model.describe(vocabulary.digest()),
         "rows": moves.counts(),
     }

@@ -14,7 +14,8 @@ import pytest
 from contract.command_line import Answer, SampleRun, changed_json, elmo_zh
 from drawn_bundles import D, L, P, draw_source
 
-from elmo_zh.bundle.write import BundleSource, write_bundle
+from elmo_zh.bundle.read import BundleContent
+from elmo_zh.bundle.write import write_bundle
 from elmo_zh.reader.bilm import BiLMReader, BiLMShape, LayerState
 from elmo_zh.reader.lstm import Floats
 
@@ -115,7 +116,7 @@ WORDS = ("今", "天", "气", "我", "们", "，", "。")
 SHAPES = {mode: replace(shape, cell_clip=3.0, projection_clip=3.0) for mode, shape in drawn_bundles.SHAPES.items()}
 
 
-def draw(shape: BiLMShape, **drawn: Any) -> BundleSource:
+def draw(shape: BiLMShape, **drawn: Any) -> BundleContent:
     return draw_source(shape, **{"words": WORDS, "seed": 19, "carry_state": True, **drawn})
 
 

@@ -9,7 +9,9 @@ from drawn_bundles import write_published, zip_folder
 from fuzz_folders import Folder
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.convert import ConvertSettings, convert_model
+from elmo_zh.bundle import BundleForm
+from elmo_zh.convert import Conversion
+from elmo_zh.convert.convert_model import convert_model
 from elmo_zh.hdf5 import foreign_file
 from elmo_zh.run.files import remove
 from elmo_zh.run.reporter import SilentReporter
@@ -40,7 +42,7 @@ def _converter(source: Path, output: Path) -> Callable[[], object]:
     def read() -> None:
         try:
             with patch.object(foreign_file, "MOST_SECONDS", _SECONDS):
-                convert_model(source, output, ConvertSettings(), force=True, reporter=SilentReporter())
+                convert_model(source, output, Conversion(), BundleForm(), force=True, reporter=SilentReporter())
                 ElmoEmbedder.load(output, "cpu").embed_tokens([["我们", "吃"]])
         finally:
             remove(output)
