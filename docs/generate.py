@@ -9,21 +9,23 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from inspect import cleandoc
 from pathlib import Path
 
 import click
 
+from elmo_zh.cli import SECTIONS as COMMANDS_BY_SECTION
 from elmo_zh.cli import cli
 from elmo_zh.cli.console import speak
 from elmo_zh.config import SECTIONS, Config, plain, render_config
 from elmo_zh.language import _, chosen_language
 
-WIDTH = 100
+WIDTH = 118
 _MANY = 2  # An option that is the same in this many commands is explained once
 _OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
 _ALSO = {"en": "Also: ", "zh": "另有："}
+_OPTIONS_HEADER = {"en": "option | meaning", "zh": "选项 | 含义"}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
 # Where the page on adding names is, from the page of each language.
 _ADDING = {"en": "[adding.md](adding.md)", "zh": "[adding.md](../adding.md)"}
@@ -118,37 +120,52 @@ def settings_page() -> str:
 
 def _cell(text: str) -> str:
     """Return text for a table's cell, in which nothing is taken for HTML or for the end of the cell."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return _escaped(_bar(text))
+
+
+def _bar(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def commands_page() -> str:
     """Return the page on commands."""
-    root = click.Context(cli, info_name="elmo-zh", terminal_width=WIDTH, **cli.context_settings)
-    contexts = list(_contexts(root))
-    language, shared = chosen_language(), _shared_options(contexts)
-    formatter = click.HelpFormatter(width=WIDTH)
-    formatter.write_dl(sorted(shared))
-    introduction = f"{_COMMANDS_INTRODUCTION[language]}{_contents(contexts[1:])}"
-    options = f"\n## {_OPTIONS_OF_MANY[language]}\n\n```text\n{_stripped(formatter.getvalue())}\n```\n"
-    return "".join([introduction, _help(root, shared), options, *(_help(context, shared) for context in contexts[1:])])
+    root = click.Context(cli, info_name="elmo-zh", **cli.context_settings)
+    contexts, language = list(_contexts(root)), chosen_language()
+    shared = _shared_options(contexts)
+    options = f"\n## {_OPTIONS_OF_MANY[language]}\n\n{_table(sorted(shared))}"
+    commands = [_command(context, shared) for context in contexts]
+    return "".join([_COMMANDS_INTRODUCTION[language], _contents(), commands[0], options, *commands[1:]])
 
 
 def _shared_options(contexts: Sequence[click.Context]) -> set[tuple[str, str]]:
     """Return the names and help of the options that are the same in at least `_MANY` commands."""
-    counts = Counter(
-        record
-        for context in contexts
-        for option in context.command.params
-        if isinstance(option, click.Option) and (record := option.get_help_record(context))
-    )
+    counts = Counter(record for context in contexts for _name, record in _options(context))
     return {record for record, count in counts.items() if count >= _MANY}
 
 
-def _contents(contexts: Sequence[click.Context]) -> str:
-    """Return a link to each command."""
-    paths = [context.command_path for context in contexts]
-    links = " · ".join(f"[{path.removeprefix('elmo-zh ')}](#{path.replace(' ', '-')})" for path in paths)
-    return f"\n{textwrap.fill(links, 118, break_long_words=False, break_on_hyphens=False)}\n"
+def _options(context: click.Context) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the longest name of each option of a command, with its declaration and its help."""
+    for option in context.command.params:
+        if isinstance(option, click.Option) and (record := option.get_help_record(context)):
+            yield max(option.opts, key=len), record
+
+
+def _contents() -> str:
+    """Return a link to each command, by section."""
+    lines = []
+    for section, commands in COMMANDS_BY_SECTION.items():
+        names = [
+            f"{command.name} {name}".strip()
+            for command in commands
+            for name in (["", *command.commands] if isinstance(command, click.Group) else [""])
+        ]
+        links = " · ".join(f"[{name}](#elmo-zh-{name.replace(' ', '-')})" for name in names)
+        lines.append(f"- **{_(section)}**: {links}\n")
+    return "\n" + "".join(lines)
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:
@@ -160,22 +177,35 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
                 yield from _contexts(click.Context(command, parent=context, info_name=name, **command.context_settings))
 
 
-def _help(context: click.Context, shared: Set[tuple[str, str]]) -> str:
-    """Return a command's help, in which options that are the same in many commands are only named."""
-    command = copy(context.command)
-    options = [option for option in command.params if isinstance(option, click.Option)]
-    many = [option for option in options if option.get_help_record(context) in shared]
-    command.params = [option for option in command.params if option not in many]
-    command.add_help_option = isinstance(command, click.Group)
-    if many:
-        names = ", ".join(max(option.opts, key=len) for option in many)
-        command.epilog = f"{_ALSO[chosen_language()]}{names}"
-    with click.Context(command, context.parent, context.info_name, terminal_width=WIDTH) as narrowed:
-        return f"\n## {context.command_path}\n\n```text\n{_stripped(narrowed.get_help())}\n```\n"
+def _command(context: click.Context, shared: Set[tuple[str, str]]) -> str:
+    """Return the section on a command; it only names the options that are the same in many commands."""
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    parts = [f"## {context.command_path}", f"`{usage}`", *_paragraphs(cleandoc(context.command.help or ""))]
+    options = list(_options(context))
+    if own := [record for _name, record in options if record not in shared]:
+        parts.append(_table(own).rstrip())
+    if names := [f"`{name}`" for name, record in options if record in shared]:
+        parts.append(textwrap.fill(f"{_ALSO[chosen_language()]}{', '.join(names)}", WIDTH, break_on_hyphens=False))
+    return "\n" + "\n\n".join(parts) + "\n"
 
 
-def _stripped(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.splitlines())
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a help text; what click leaves as it is becomes a block of code."""
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("\b"):
+            title, _end, code = paragraph.removeprefix("\b\n").partition("\n")
+            if title.startswith(" "):  # all of it is code
+                title, code = "", f"{title}\n{code}"
+            yield f"{title}\n\n```sh\n{textwrap.dedent(code).rstrip()}\n```".lstrip()
+        elif chosen_language() == "en":
+            yield textwrap.fill(_escaped(paragraph), WIDTH, break_on_hyphens=False)
+        else:
+            yield _escaped(paragraph.replace("\n", ""))
+
+
+def _table(records: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(f"| `{_bar(name)}` | {_cell(' '.join(text.split()))} |\n" for name, text in records)
+    return f"| {_OPTIONS_HEADER[chosen_language()]} |\n|---|---|\n{rows}"
 
 
 def small_config() -> str:
