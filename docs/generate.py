@@ -24,7 +24,10 @@ from elmo_zh.language import _, chosen_language
 WIDTH = 118
 _MANY = 2  # An option that is the same in this many commands is explained once
 _OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
-_ALSO = {"en": "Also: ", "zh": "另有："}
+_ALSO = {
+    "en": "[also](#options-of-several-commands)",
+    "zh": "[另有](#多条命令共有的选项)",
+}
 _OPTIONS_HEADER = {"en": "option | meaning", "zh": "选项 | 含义"}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
 # Where the page on adding names is, from the page of each language.
@@ -182,10 +185,10 @@ def _command(context: click.Context, shared: Set[tuple[str, str]]) -> str:
     usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
     parts = [f"## {context.command_path}", f"`{usage}`", *_paragraphs(cleandoc(context.command.help or ""))]
     options = list(_options(context))
-    if own := [record for _name, record in options if record not in shared]:
-        parts.append(_table(own).rstrip())
-    if names := [f"`{name}`" for name, record in options if record in shared]:
-        parts.append(textwrap.fill(f"{_ALSO[chosen_language()]}{', '.join(names)}", WIDTH, break_on_hyphens=False))
+    rows = [record for _name, record in options if record not in shared]
+    many = [f"`{name}`" for name, record in options if record in shared]
+    if options:
+        parts.append(_table(rows, ", ".join(many)).rstrip())
     return "\n" + "\n\n".join(parts) + "\n"
 
 
@@ -195,16 +198,18 @@ def _paragraphs(text: str) -> Iterator[str]:
         if paragraph.startswith("\b"):
             title, _end, code = paragraph.removeprefix("\b\n").partition("\n")
             if title.startswith(" "):  # all of it is code
-                title, code = "", f"{title}\n{code}"
-            yield f"{title}\n\n```sh\n{textwrap.dedent(code).rstrip()}\n```".lstrip()
+                code = f"{title}\n{code}"
+            yield f"```sh\n{textwrap.dedent(code).rstrip()}\n```"
         elif chosen_language() == "en":
             yield textwrap.fill(_escaped(paragraph), WIDTH, break_on_hyphens=False)
         else:
             yield _escaped(paragraph.replace("\n", ""))
 
 
-def _table(records: Iterable[tuple[str, str]]) -> str:
+def _table(records: Iterable[tuple[str, str]], many: str = "") -> str:
+    """Return a table of options, and of the names of those that many commands have."""
     rows = "".join(f"| `{_bar(name)}` | {_cell(' '.join(text.split()))} |\n" for name, text in records)
+    rows += f"| {_ALSO[chosen_language()]} | {many} |\n" if many else ""
     return f"| {_OPTIONS_HEADER[chosen_language()]} |\n|---|---|\n{rows}"
 
 
