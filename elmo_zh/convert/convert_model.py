@@ -17,7 +17,7 @@ from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.read import BundleContent, load_bundle
-from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warm_up
+from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warmed_up
 from elmo_zh.bundle.write import with_word2vec, write_model
 from elmo_zh.convert import Conversion
 from elmo_zh.convert.manylangs import ENCODER, TOKEN_EMBEDDER, read_manylangs
@@ -58,7 +58,7 @@ def convert_model(
     with _opened_source(source, temporary_path(unpacked)) as folder:
         model = _read_source(folder, settings, reporter)
         if settings.warm_on is not None:
-            weights = _warmed_up(model, settings.warm_on, reporter, segmented=settings.segmented)
+            weights = _warm(model, settings.warm_on, reporter, segmented=settings.segmented)
             model = replace(model, weights=weights)
         with atomic_path(output) as unfinished:
             write_model(unfinished, model, form)
@@ -148,7 +148,7 @@ def _refuse_options(folder: Path, options: list[str]) -> None:
         raise BundleError(message.format(path=folder, options=", ".join(options)))
 
 
-def _warmed_up(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bool) -> ModelWeights:
+def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bool) -> ModelWeights:
     """Return the weights with the mean state after the sentences of a text as their warm state."""
     if not model.carry_state:
         message = _("The model was trained from zero state, so it needs no warm state. Leave out --warm-on.")
@@ -167,10 +167,7 @@ def _warmed_up(model: BundleContent, text: Path, reporter: Reporter, *, segmente
     numbered = [np.asarray(lexicon.encode(tokens), np.int64) for tokens in islice(sentences, MOST_TOKENS)]
     if not numbered:
         raise CorpusError(_("{names}: no text found. Use files that contain text.").format(names=text))
-    warm_state, count = warm_up(model.weights, lexicon, numbered)
-    message = _("{command}: sentences will start from the mean state at the end of {count} training sentences.")
-    reporter.note(message.format(command="convert", count=f"{count:,}"))
-    return replace(model.weights, warm_state=warm_state)
+    return warmed_up(model.weights, lexicon, numbered, reporter, "convert")
 
 
 # Models in the published layout, as written by bilm-tf, AllenNLP, simple_elmo and NLPL

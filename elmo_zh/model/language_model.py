@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ class LanguageModel:
         bilm = BiLM(shape)
         tied_to = bilm.token_table.weight if tie_softmax else None
         return cls(bilm, Softmax(shape.num_tokens, shape.projection_dim, tied_to))
+
+    @classmethod
+    def from_settings(cls, config: ModelConfig, num_tokens: int) -> "LanguageModel":
+        """Return a model with uninitialised weights for these settings and a vocabulary of `num_tokens` rows."""
+        return cls.build(build_shape(config, num_tokens), tie_softmax=config.is_tied)
 
     @property
     def is_tied(self) -> bool:
@@ -78,16 +84,15 @@ class LanguageModel:
         shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
-    def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: str) -> None:
+    def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: Path) -> None:
         """Raise RunError, naming the first difference, if a checkpoint belongs to a different model or vocabulary."""
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
-                raise RunError(
-                    _(
-                        "{where} was made with {name} = {name2}, but this run has {value}. Use the original"
-                        " files and settings, or train again with --force."
-                    ).format(where=where, name=name, name2=described.get(name), value=value)
+                message = _(
+                    "{where} was made with {name} = {name2}, but this run has {value}. Use the original"
+                    " files and settings, or train again with --force."
                 )
+                raise RunError(message.format(where=where, name=name, name2=described.get(name), value=value))
 
 
 # The settings of section model that determine the shape: under the same name in `BiLMShape`, or renamed in

@@ -6,7 +6,7 @@ A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.sa
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -76,8 +76,7 @@ class CheckpointFolder:
     @_on_rank_0
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint atomically, then delete those that are no longer needed."""
-        path = self.path / f"step-{checkpoint.state['step']:08d}"
-        with atomic_path(path) as unfinished:
+        with atomic_path(self.folder(checkpoint.state["step"])) as unfinished:
             unfinished.mkdir()
             save_tensors(checkpoint.model, unfinished / "model.safetensors")
             save_tensors(checkpoint.optimizer, unfinished / "optimizer.safetensors")
@@ -88,18 +87,17 @@ class CheckpointFolder:
         for left_over in self.path.glob(f"*{UNFINISHED}"):
             remove(left_over)
         steps = self.steps()
-        regular = [step for step in steps if not self.state(step)["interrupted"]]
-        keep = {*regular[-self.num_kept :], self.best_step(), steps[-1]}
+        keep = {*self.regular_steps()[-self.num_kept :], self.best_step(), steps[-1]}
         for step in steps:
             if step not in keep:
-                remove(self._path(step))
+                remove(self.folder(step))
 
     @_on_rank_0
     def remove_after(self, step: int) -> None:
         """Delete all checkpoints later than a step."""
         for later in self.steps():
             if later > step:
-                remove(self._path(later))
+                remove(self.folder(later))
 
     @_on_rank_0
     def steps(self) -> list[int]:
@@ -108,9 +106,9 @@ class CheckpointFolder:
         return sorted(int(name) for name in names if name.isdecimal())
 
     @_on_rank_0
-    def last_regular_step(self) -> int | None:
-        """Return the step of the last scheduled checkpoint, ignoring any saved because of an interruption."""
-        return max((step for step in self.steps() if not self.state(step)["interrupted"]), default=None)
+    def regular_steps(self) -> list[int]:
+        """Return the steps of the scheduled checkpoints, without any saved because of an interruption."""
+        return [step for step in self.steps() if not self.state(step)["interrupted"]]
 
     @_on_rank_0
     def best_step(self) -> int | None:
@@ -131,17 +129,18 @@ class CheckpointFolder:
         comparable = (step for step, heldout in rated.items() if heldout["num_predictions"] == size)
         return min(comparable, key=lambda step: (rated[step]["perplexity"], -step))
 
-    def _path(self, step: int) -> Path:
+    def folder(self, step: int) -> Path:
+        """Return the path of a checkpoint."""
         return self.path / f"step-{step:08d}"
 
     def files(self, step: int) -> list[Path]:
         """Return the files with the weights and the figures of a checkpoint."""
-        return [self._path(step) / name for name in ("model.safetensors", "state.json")]
+        return [self.folder(step) / name for name in ("model.safetensors", "state.json")]
 
     @_on_rank_0
     def state(self, step: int) -> dict[str, Any]:
         """Return the values in a checkpoint's state.json; raise RunError if it is damaged."""
-        path = self._path(step) / "state.json"
+        path = self.folder(step) / "state.json"
         try:
             state: dict[str, Any] = read_json(path, dict[str, Any])
             if state.get("format") == CHECKPOINT_FORMAT:
@@ -156,7 +155,7 @@ class CheckpointFolder:
     @_on_rank_0
     def update_state(self, step: int, values: Mapping[str, Any]) -> None:
         """Add values to a checkpoint's state.json, replacing any that have the same name."""
-        write_json(self._path(step) / "state.json", {**self.state(step), **values})
+        write_json(self.folder(step) / "state.json", {**self.state(step), **values})
 
     def load(self, step: int, *, with_optimizer: bool = True) -> Checkpoint:
         """Load a checkpoint on rank 0 and send it to all ranks, with or without the tensors for further training."""
@@ -179,7 +178,7 @@ class CheckpointFolder:
     def _read(self, step: int, *, with_optimizer: bool) -> Checkpoint:
         tensors: dict[str, Mapping[str, Tensor]] = {"optimizer": {}}
         for name in ("model", "optimizer") if with_optimizer else ("model",):
-            path = self._path(step) / f"{name}.safetensors"
+            path = self.folder(step) / f"{name}.safetensors"
             try:
                 tensors[name] = load_tensors(path)
             except (SafetensorError, FileNotFoundError) as error:
@@ -243,21 +242,15 @@ class MetricsFile:
 
     def cut_after(self, step: int) -> None:
         """Delete the lines for steps later than `step`, which will be trained again."""
-        if self._is_used:
-            self._replace([line for line in self.lines() if line["step"] <= step])
+        self._keep(lambda line: line["step"] <= step)
 
     def discard(self, **figures: Any) -> None:
         """Delete the lines that contain these figures, such as those written just before the process was killed."""
-        lines = self.lines()
-        kept = [line for line in lines if not figures.items() <= line.items()]
-        if len(kept) < len(lines):
-            self._replace(kept)
+        self._keep(lambda line: not figures.items() <= line.items())
 
-    def _replace(self, lines: Sequence[Mapping[str, Any]]) -> None:
+    def _keep(self, is_kept: Callable[[Mapping[str, Any]], bool]) -> None:
+        if not (self._is_used and self.path.exists()):
+            return
+        lines = filter(is_kept, self.lines())
         with atomic_path(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-
-    def remove(self) -> None:
-        """Delete the file if it exists."""
-        if self._is_used:
-            self.path.unlink(missing_ok=True)

@@ -149,7 +149,7 @@ def draw_lexicon(num_rows: int, num_slots: int | None) -> Lexicon:
 def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precision: Precision) -> Learner:
     """Return a learner that is ready to train a new model on sentences of random words."""
     num_rows = len(lexicon.vocabulary)
-    model = LanguageModel.build(build_shape(config.model, num_rows), tie_softmax=config.model.is_tied)
+    model = LanguageModel.from_settings(config.model, num_rows)
     num_sentences = -(-_TEXT_STEPS * step_tokens(config.train) // SENTENCE_TOKENS)
     words = draw_words(num_rows, (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)

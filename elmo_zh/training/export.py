@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
 from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import OWN_PROGRAM, BundleContent, History
-from elmo_zh.bundle.weights import warm_up
+from elmo_zh.bundle.weights import warmed_up
 from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
@@ -22,7 +21,7 @@ from elmo_zh.errors import OptionError, RunError
 from elmo_zh.id_store import load_id_store
 from elmo_zh.invocation import command
 from elmo_zh.language import _
-from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
@@ -82,13 +81,14 @@ def export_checkpoint(
 
 def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleContent:
     vocabulary = load_vocabulary(run.vocab)
-    checkpoint = CheckpointFolder(run.checkpoints).load(step, with_optimizer=False)
-    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
-    model.require_same(checkpoint.state["model"], vocabulary.digest(), f"{run.checkpoints}/step-{step:08d}")
+    checkpoints = CheckpointFolder(run.checkpoints)
+    checkpoint = checkpoints.load(step, with_optimizer=False)
+    model = LanguageModel.from_settings(config.model, len(vocabulary))
+    model.require_same(checkpoint.state["model"], vocabulary.digest(), checkpoints.folder(step))
     model.load_named_tensors(checkpoint.model)
     weights = weights_of(model.bilm, model.softmax)
     if config.train.carry_state and form.layout == "bundle":
-        weights = _warmed_up(weights, run, config, reporter)
+        weights = _warm(weights, run, config, reporter)
     start, trained = load_start(run), load_record(run.stage_record("train"), damaged_is_none=True)
     started_from = {name: start.info[name] for name in ("digest", "tokens", "origin")} if start else {}
     counts = load_counts(run.vocab_counts, vocabulary)
@@ -109,13 +109,10 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     )
 
 
-def _warmed_up(weights: ModelWeights, run: RunDir, config: Config, reporter: Reporter) -> ModelWeights:
+def _warm(weights: ModelWeights, run: RunDir, config: Config, reporter: Reporter) -> ModelWeights:
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
-    warm_state, count = warm_up(weights, store.lexicon, sentences)
-    message = _("{command}: sentences will start from the mean state at the end of {count} training sentences.")
-    reporter.note(message.format(command="export", count=f"{count:,}"))
-    return replace(weights, warm_state=warm_state)
+    return warmed_up(weights, store.lexicon, sentences, reporter, "export")
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:

@@ -5,8 +5,9 @@ copied as they are, and then the softmax's bias is fitted to the new text. The i
 (RUN/start), so the bundle is no longer needed once training has started.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore
 from elmo_zh.invocation import command
 from elmo_zh.language import _
-from elmo_zh.model.language_model import LanguageModel, build_shape, weights_of
+from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.model.token_layer import fill_rows
 from elmo_zh.reader.lstm import iter_length_sorted
 from elmo_zh.reader.token_layer import Composition, mean_rows, parts_of
@@ -34,7 +35,24 @@ from elmo_zh.run.record import source_digest
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.scoring import BATCH_TOKENS, read_outputs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, SPECIALS, Vocabulary, load_counts
-from elmo_zh.word2vec.vectors import WordVectors, has_spread
+from elmo_zh.word2vec.vectors import WordVectors, has_spread, load_word_vectors
+
+
+def new_weights(run: RunDir, config: Config, vocabulary: Vocabulary) -> Callable[[LanguageModel], None]:
+    """Return a function that fills a model with random weights, the run's word vectors and a first softmax bias."""
+
+    @cache
+    def load() -> tuple[WordVectors | None, Tensor | None]:
+        vectors = bias = None
+        if config.word2vec.enabled:
+            vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
+            if config.train.vector_scale and len(vectors.rows):
+                vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
+        if config.train.softmax_bias == "unigram":
+            bias = unigram_bias(load_counts(run.vocab_counts, vocabulary))
+        return vectors, bias
+
+    return lambda model: initialise_model(model, config.train.seed, *load())
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
@@ -225,7 +243,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     """Return the weights selected by train.init, copying them from the bundle unless the run already has them."""
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
-    model = LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied)
+    model = LanguageModel.from_settings(config.model, len(vocabulary))
     known = load_start(run)
     if known and known.info["digest"] == digest and known.info["model"] == model.describe(vocabulary.digest()):
         return known

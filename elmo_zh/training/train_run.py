@@ -1,7 +1,7 @@
 """The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.id_store import IdStore, load_id_store
 from elmo_zh.language import N_, _
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.pictures.canvas import can_draw, in_language, save_picture
 from elmo_zh.pictures.figures import training_figure
 from elmo_zh.run.layout import RunDir
@@ -21,22 +21,11 @@ from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout, measure_baselines, measure_text
-from elmo_zh.training.initial_weights import Start, initialise_model, prepare_start, scale_vectors, unigram_bias
+from elmo_zh.training.initial_weights import Start, new_weights, prepare_start
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
-from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
-from elmo_zh.word2vec.vectors import load_word_vectors
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Context:
-    run: RunDir
-    config: Config
-    vocabulary: Vocabulary
-    store: IdStore  # The run's training and held-out sentences
-    reporter: Reporter  # Receives notes, warnings and progress; silent on ranks other than 0
-    group: ProcessGroup
+from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 
 
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
@@ -48,10 +37,9 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     # Raises RunError unless words are sorted by descending count, as drawing negatives requires.
     group.on_rank_0(lambda: bool(load_counts(run.vocab_counts, vocabulary)))
     store = load_id_store(run.ids, vocabulary, config.model.num_slots)
-    context = _Context(run=run, config=config, vocabulary=vocabulary, store=store, reporter=reporter, group=group)
     device = group.choose_device(config.train.device)
     checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
-    computation = _choose_computation(context, device, checkpoints)
+    computation = _choose_computation(config, device, checkpoints, reporter)
     group.on_rank_0(lambda: require_memory(config.model, config.train, len(vocabulary), device))
     baselines = group.on_rank_0(lambda: _report_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams has been returned to the system.
@@ -60,13 +48,25 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     if config.train.init:
         group.on_rank_0(lambda: starts.append(prepare_start(run, config, vocabulary, store, reporter)))
     start = starts[0] if starts else None
-    trainer = _build_trainer(context, device, computation, checkpoints, start)
+    trainer = Trainer(
+        model=LanguageModel.from_settings(config.model, len(vocabulary)),
+        store=store,
+        vocabulary_digest=vocabulary.digest(),
+        config=config.train,
+        checkpoints=checkpoints,
+        metrics=MetricsFile(run.metrics, is_used=group.is_rank_0),
+        device=device,
+        computation=computation,
+        reporter=reporter,
+        initialise=start.fill if start else new_weights(run, config, vocabulary),
+        group=group,
+    )
     is_resumed = trainer.resume()
     if start and not is_resumed:
         start.report(reporter)
-    _report_plan(context, trainer, is_resumed=is_resumed)
+    _report_plan(trainer, is_resumed=is_resumed)
     trainer.train()
-    heldout = _evaluate_best(context, trainer)
+    heldout = _evaluate_best(trainer)
     if not group.is_rank_0:
         return StageResult(outputs=[])
     tokens = trainer.step * step_tokens(config.train)
@@ -75,66 +75,32 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
         "tokens": tokens,
         "epochs": round(tokens / store.train.num_predictions, 3),
         "training_seconds": round(trainer.elapsed_seconds, 3),
-        "computation": asdict(trainer.computation),
+        "computation": asdict(computation),
         "memory": {"peak_bytes": peak_memory_bytes()},
         "baselines": baselines,
         **({"started_from": {"digest": start.info["digest"], **start.info["rows"]}} if start else {}),
         **({"heldout": heldout} if heldout else {}),
     }
-    return _report_result(context, trainer, start, counts)
+    return _report_result(run, config, trainer, counts)
 
 
-# Building the trainer
-
-
-def _choose_computation(context: _Context, device: torch.device, checkpoints: CheckpointFolder) -> Computation:
+def _choose_computation(
+    config: Config, device: torch.device, checkpoints: CheckpointFolder, reporter: Reporter
+) -> Computation:
     """Choose how to compute; settings left open keep the values they had before an interruption."""
     steps = checkpoints.steps()
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
-    config = context.config
 
     def choose() -> str:
-        return choose_computation(config.train, config.model, device, previous, context.reporter.note).precision
+        return choose_computation(config.train, config.model, device, previous, reporter.note).precision
 
     # Rank 0 measures for all ranks, even if they have different processors.
-    known = {**previous, "precision": context.group.on_rank_0(choose)}
+    known = {**previous, "precision": checkpoints.group.on_rank_0(choose)}
     computation = choose_computation(config.train, config.model, device, known)
     if differences := computation.differences(previous):
         message = _("From here on, the results may differ slightly from an uninterrupted run's: {differences}.")
-        context.reporter.warn(message.format(differences=", ".join(differences)))
+        reporter.warn(message.format(differences=", ".join(differences)))
     return computation
-
-
-def _build_trainer(
-    context: _Context,
-    device: torch.device,
-    computation: Computation,
-    checkpoints: CheckpointFolder,
-    start: Start | None,
-) -> Trainer:
-    config, vocabulary = context.config, context.vocabulary
-    vectors = bias = None
-    # The other ranks receive the weights of rank 0.
-    if not start and context.group.is_rank_0:
-        if config.word2vec.enabled:
-            vectors = load_word_vectors(context.run.word2vec, vocabulary, config.model.projection_dim)
-            if config.train.vector_scale and len(vectors.rows):
-                vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
-        if config.train.softmax_bias == "unigram":
-            bias = unigram_bias(load_counts(context.run.vocab_counts, vocabulary))
-    return Trainer(
-        model=LanguageModel.build(build_shape(config.model, len(vocabulary)), tie_softmax=config.model.is_tied),
-        store=context.store,
-        vocabulary_digest=vocabulary.digest(),
-        config=config.train,
-        checkpoints=checkpoints,
-        metrics=MetricsFile(context.run.metrics, is_used=context.group.is_rank_0),
-        device=device,
-        computation=computation,
-        reporter=context.reporter,
-        initialise=start.fill if start else lambda model: initialise_model(model, config.train.seed, vectors, bias),
-        group=context.group,
-    )
 
 
 # Reports and results
@@ -156,20 +122,17 @@ def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str
     return baselines
 
 
-def _report_plan(context: _Context, trainer: Trainer, *, is_resumed: bool) -> None:
-    """Report the size of the text, what training on it will take, and where it continues."""
-    store, config, reporter = context.store, context.config.train, context.reporter
-    num_steps, num_predictions = trainer.schedule.num_steps, store.train.num_predictions
-    message = _("Training text: {train} tokens in {sentences} sentences; held-out text: {heldout} tokens.")
-    sizes = {"train": store.train.num_tokens, "sentences": len(store.train), "heldout": store.heldout.num_tokens}
-    reporter.note(message.format(**{name: f"{size:,}" for name, size in sizes.items()}))
+def _report_plan(trainer: Trainer, *, is_resumed: bool) -> None:
+    """Report what training will take, and where it continues."""
+    config, reporter = trainer.config, trainer.reporter
+    num_steps, num_predictions = trainer.schedule.num_steps, trainer.store.train.num_predictions
     message = _(
         "Plan: {steps} steps = {epochs} epochs = {tokens} predicted tokens per direction; {parameters} parameters, on"
         " {device} ({precision})."
     )
     tokens = num_steps * step_tokens(config)
     amounts = {"steps": num_steps, "tokens": tokens, "parameters": trainer.model.num_parameters()}
-    device = trainer.device.type + (f" x {context.group.size}" if context.group.size > 1 else "")
+    device = trainer.device.type + (f" x {trainer.group.size}" if trainer.group.size > 1 else "")
     gaps = {name: f"{amount:,}" for name, amount in amounts.items()} | {"epochs": f"{tokens / num_predictions:.2f}"}
     reporter.note(message.format(device=device, precision=trainer.computation.precision, **gaps))
     if is_resumed:
@@ -184,9 +147,9 @@ def _report_plan(context: _Context, trainer: Trainer, *, is_resumed: bool) -> No
         reporter.note(message.format(value=f"{choose_dropout(config, num_predictions).dropout:g}"))
 
 
-def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None:
+def _evaluate_best(trainer: Trainer) -> dict[str, Any] | None:
     """Score the best checkpoint on all held-out text; return its step and figures, or None without held-out text."""
-    checkpoints, store = trainer.checkpoints, context.store
+    checkpoints, store = trainer.checkpoints, trainer.store
     best = checkpoints.best_step()
     if best is None:
         return None
@@ -195,15 +158,15 @@ def _evaluate_best(context: _Context, trainer: Trainer) -> dict[str, Any] | None
         return {"step": best, **known}
     if best != trainer.step:
         trainer.model.load_named_tensors(checkpoints.load(best, with_optimizer=False).model)
-    with context.reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
-        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, context.group)
+    with trainer.reporter.progress("evaluate", unit="tokens", total=store.heldout.num_predictions) as progress:
+        figures = evaluate_heldout(trainer.model, store, np.arange(len(store.heldout)), progress, trainer.group)
     trainer.append_figures(figures, "full", step=best)
     checkpoints.update_state(best, {"heldout_full": asdict(figures)})
     return {"step": best, **asdict(figures)}
 
 
-def _report_result(context: _Context, trainer: Trainer, start: Start | None, counts: dict[str, Any]) -> StageResult:
-    run, reporter, heldout = context.run, context.reporter, counts.get("heldout") or {}
+def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[str, Any]) -> StageResult:
+    reporter, heldout = trainer.reporter, counts.get("heldout") or {}
     message = _("Trained on {tokens} tokens ({epochs} epochs, {steps} steps) in {time}; peak memory {memory}.")
     amounts = {"tokens": f"{counts['tokens']:,}", "epochs": f"{counts['epochs']:.2f}", "steps": f"{counts['steps']:,}"}
     time, memory = format_seconds(counts["training_seconds"]), format_bytes(counts["memory"]["peak_bytes"])
@@ -218,24 +181,24 @@ def _report_result(context: _Context, trainer: Trainer, start: Start | None, cou
         perplexities = {gap: f"{heldout[name]:,.1f}" for gap, name in names.items()}
         bits = f"{heldout['bits_per_character']:.3f}"
         reporter.note(message.format(step=f"{heldout['step']:,}", bits=bits, **perplexities))
-    lines = MetricsFile(run.metrics).lines()
+    lines = trainer.metrics.lines()
     outputs = [*trainer.checkpoints.files(heldout.get("step", trainer.step)), run.metrics]
     if can_draw():
-        _draw_run(run, context.config, counts, lines)
+        _draw_run(run, config, counts, lines)
         outputs.append(run.training_picture)
     else:
         reporter.note(_("matplotlib is not installed, so training.png is not drawn."))
     segmented = load_record(run.stage_record("segment"), damaged_is_none=True).get("counts", {})
     figures = TrainingFigures(
-        train_tokens=context.store.train.num_tokens,
+        train_tokens=trainer.store.train.num_tokens,
         perplexity=heldout.get("perplexity"),
         baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
         curve=[(line["tokens"], line["heldout_perplexity"]) for line in lines if line.get("heldout_set") == "sample"],
         unknown_rate=heldout.get("oov_rate", 0.0),
-        num_rows=len(context.vocabulary),
-        started_from_model=start is not None,
+        num_rows=trainer.model.bilm.shape.num_tokens,
+        started_from_model="started_from" in counts,
         num_near_copies=segmented.get("near_copies_heldout", 0),
-        config=context.config,
+        config=config,
     )
     findings = [asdict(finding) for finding in judge(figures)]
     for line in describe_verdict(findings):

@@ -84,7 +84,7 @@ class Trainer:
         steps = self.checkpoints.steps()
         if not steps:
             # Training that was killed before its first checkpoint may have left lines.
-            self.metrics.remove()
+            self.metrics.cut_after(-1)
             return False
         state = self._restore(steps[-1])
         self._position = _Position(**{field.name: state[field.name] for field in fields(_Position)})
@@ -97,8 +97,7 @@ class Trainer:
     def _restore(self, step: int) -> Mapping[str, Any]:
         checkpoint = self.checkpoints.load(step)
         state = checkpoint.state
-        where = f"{self.checkpoints.path}/step-{step:08d}"
-        self.model.require_same(state["model"], self.vocabulary_digest, where)
+        self.model.require_same(state["model"], self.vocabulary_digest, self.checkpoints.folder(step))
         self._learner.restore(checkpoint)
         self._position.step = state["step"]
         return state
@@ -181,12 +180,11 @@ class Trainer:
             rate, kept = f"{self.config.learning_rate:g}", ", ".join(map(str, saved)) or "-"
             gaps = {"step": failed_step, "problem": problem, "rollbacks": _MAX_ROLLBACKS, "rate": rate, "kept": kept}
             raise RunError(message.format(**gaps))
-        step = self.checkpoints.last_regular_step()
-        if step is None:
+        if steps := self.checkpoints.regular_steps():
+            self._restore(steps[-1])
+        else:
             self._learner.start_over()
             position.step = 0
-        else:
-            self._restore(step)
         self.checkpoints.remove_after(self.step)
         self.metrics.cut_after(self.step)
         self.metrics.append(

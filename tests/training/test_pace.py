@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from elmo_zh.config import Config, load_config
-from elmo_zh.model.language_model import LanguageModel, build_shape
+from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training.computation import forecast_training
 from elmo_zh.training.optimizer import Optimizers
 
@@ -22,14 +22,14 @@ def test_a_small_model_is_tried(config: Config) -> None:
     forecast = forecast_training(config, 10_000, ROWS)
     assert forecast["tokens"] == 20_013  # two epochs of 10,000 predictions, in whole steps of 21
     assert forecast["seconds"] * forecast["tokens_per_second"] == pytest.approx(forecast["tokens"])
-    model = LanguageModel.build(build_shape(config.model, ROWS), tie_softmax=config.model.is_tied)
+    model = LanguageModel.from_settings(config.model, ROWS)
     model.initialise(1)
     assert forecast["parameters"] == model.num_parameters()
 
 
 def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
     """AdamW keeps two numbers for each of its parameters, the tables' Adagrad one for each row."""
-    model = LanguageModel.build(build_shape(SMALL.model, ROWS), tie_softmax=SMALL.model.is_tied)
+    model = LanguageModel.from_settings(SMALL.model, ROWS)
     optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
     parameters = {
         name: [parameter for group in optimizer.param_groups for parameter in group["params"]]

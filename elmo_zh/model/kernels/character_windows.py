@@ -8,8 +8,7 @@ distinct characters are multiplied, and windows look up the resulting rows. The 
 
 which starts from the last character. Words share endings (Chinese characters of three bytes, empty slots), and each
 distinct ending is computed once. The gradient of m(x) goes to r(x) if that is larger, otherwise to the shorter ending;
-T_k[c] gets the sum of the gradients of all r(x) with x_k = c. Every step reads whole rows in a fixed order, so that
-results depend neither on threads nor on the rest of the batch.
+T_k[c] gets the sum of the gradients of all r(x) with x_k = c.
 
 This is for CPUs. On a GPU, `model.token_layer` multiplies all windows: more work, in fewer and larger steps.
 
@@ -25,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmo_zh.model.kernels.products import steady_product
+from elmo_zh.model.kernels.products import multiply_once
 
 # Words computed at a time: memory stays bounded, and mostly in the cache.
 _CHUNK_WORDS = 512
@@ -49,7 +48,7 @@ def largest_responses(
     for chunk in torch.split(character_ids, _CHUNK_WORDS):
         endings = find_endings(chunk, padding, widest)
         characters = functional.embedding(endings.characters, embedding)
-        tables = steady_product(characters, kernel.transpose(0, 1).flatten(1), dtype)
+        tables = multiply_once(characters.to(dtype), kernel.transpose(0, 1).flatten(1).to(dtype)).to(embedding.dtype)
         tables = torch.cat([tables.view(-1, *kernel.shape[::2]), _end_table(kernels, tables)])
         found.append(_LargestResponses.apply(tables, endings))  # type: ignore[no-untyped-call]
     return torch.cat(found)

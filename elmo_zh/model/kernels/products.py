@@ -21,7 +21,6 @@ TorchScript.
 import functools
 import os
 import warnings
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -68,7 +67,7 @@ def packed(matrix: Tensor) -> Tensor:
 
 
 def packed_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    """Return rows x matrix + bias, for a matrix made by `packed` or the transpose of a plain one."""
+    """Return rows x matrix + bias, for a matrix made by `packed`."""
     result: Tensor = torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, "none", [], "")
     return result
 
@@ -99,7 +98,6 @@ def packing_works(dtype: torch.dtype) -> bool:
         tried = [
             (packed_product(rows, packed(matrix), None), exact),
             (packed_product(rows, packed(matrix), bias), exact + bias),
-            (packed_product(rows, matrix.mT, bias), exact + bias),
         ]
         return all(torch.allclose(found.double(), expected, rtol=0.01) for found, expected in tried) or give_up(
             "packed products", "wrong results"
@@ -151,15 +149,10 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
     return packed(matrix) if is_packed else matrix
 
 
-def unpacked(matrix: Tensor) -> Tensor:
-    """Prepare a matrix, shape (I, O), for a single `multiply`, where packing would cost more than it saves."""
-    return matrix.to(computed_dtype(matrix.dtype, matrix.device)).mT
-
-
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
     """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; TorchScript-compatible.
 
-    `rows` have the dtype that the matrix had before `pack` or `unpacked`; the bias is float32, shape (..., O).
+    `rows` have the dtype that the matrix had before `pack`; the bias is float32, shape (..., O).
     """
     rows = rows.to(matrix.dtype)
     if is_packed:
@@ -178,44 +171,6 @@ def multiply_once(left: Tensor, right: Tensor) -> Tensor:
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
     """Return x W + b, shape (n, O), with the product in `dtype` and the sum in the weights' dtype."""
-    if torch.compiler.is_compiling() or not can_pack(bias, dtype):
-        if dtype == weight.dtype:
-            return torch.addmm(bias, x, weight)
-        return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype) + bias
-    result: Tensor = _Product.apply(x, weight, bias, dtype)  # type: ignore[no-untyped-call]
-    return result
-
-
-def steady_product(x: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return x W, shape (n, O), in the weights' dtype, with the product in `dtype`.
-
-    Where oneDNN is available, neither the other rows of x nor the number of threads changes one bit of a row or of the
-    gradients; torch's own products, by MKL, depend on both on some processors.
-    """
-    if not can_pack(weight, dtype):
-        return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype)
-    result: Tensor = _Product.apply(x, weight, None, dtype)  # type: ignore[no-untyped-call]
-    return result
-
-
-def _multiply_unpacked(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
-    return multiply(left, unpacked(right), bias, is_packed=True)
-
-
-class _Product(torch.autograd.Function):
-    """x W + b by oneDNN; with a bias, MKL computes the weight's gradient, a product of large tensors."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        own_dtype, x, weight = weight.dtype, x.to(dtype), weight.to(dtype)
-        ctx.save_for_backward(x, weight)
-        ctx.has_bias = bias is not None
-        return _multiply_unpacked(x, weight, bias).to(own_dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        d_y, dtype = gradients[0].to(x.dtype), gradients[0].dtype
-        d_weight = multiply_once(x.mT, d_y) if ctx.has_bias else _multiply_unpacked(x.mT, d_y)
-        d_bias = gradients[0].sum(dim=0) if ctx.has_bias else None
-        return _multiply_unpacked(d_y, weight.mT).to(dtype), d_weight.to(dtype), d_bias, None
+    if dtype == weight.dtype:
+        return torch.addmm(bias, x, weight)
+    return multiply_once(x.to(dtype), weight.to(dtype)).to(weight.dtype) + bias

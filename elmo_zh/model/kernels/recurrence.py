@@ -37,10 +37,6 @@ class LSTMState(NamedTuple):
     output: Tensor  # The projected output h, before any skip connection, shape (2, B, P)
     cell: Tensor  # The cell state c, shape (2, B, D)
 
-    def first(self, num_streams: int) -> "LSTMState":
-        """Return the state of the first `num_streams` streams."""
-        return LSTMState(self.output[:, :num_streams], self.cell[:, :num_streams])
-
 
 class Clips(NamedTuple):
     """Maximum absolute values of cell state and output; 0 means no clipping."""

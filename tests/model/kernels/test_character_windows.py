@@ -94,15 +94,3 @@ def test_shortening_an_ending_spells_the_word(words: list[list[int]]) -> None:
         assert ending == 0
     # None stands twice, and there are no others.
     assert len(found.shorter) == 1 + len(spelled)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_word_has_the_same_numbers_in_every_company(dtype: torch.dtype) -> None:
-    """Not one bit is another: words may be embedded in any batches."""
-    words, (embedding, kernels) = draw_words(101), draw_weights(torch.float32)
-    with torch.no_grad():
-        together = largest_responses(words, PADDING, embedding, kernels, dtype)
-        turned = torch.arange(101).roll(37)
-        assert torch.equal(largest_responses(words[turned], PADDING, embedding, kernels, dtype), together[turned])
-        for some in (slice(0, 1), slice(41, 42), slice(13, 19), slice(60, 101)):
-            assert torch.equal(largest_responses(words[some], PADDING, embedding, kernels, dtype), together[some])
