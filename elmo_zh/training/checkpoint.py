@@ -5,7 +5,6 @@ A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.sa
 
 import functools
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,12 +116,11 @@ class CheckpointFolder:
         A checkpoint saved because of an interruption counts only while it is the last one.
         """
         states = {step: self.state(step) for step in self.steps()}
-        figures = {
-            step: state.get("heldout_sample")
+        rated = {
+            step: state["heldout_sample"]
             for step, state in states.items()
-            if not state["interrupted"] or step == max(states)
+            if state.get("heldout_sample") and (not state["interrupted"] or step == max(states))
         }
-        rated = {step: heldout for step, heldout in figures.items() if heldout and math.isfinite(heldout["perplexity"])}
         if not rated:
             return None
         size = rated[max(rated)]["num_predictions"]

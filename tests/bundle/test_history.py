@@ -31,7 +31,7 @@ def test_the_history_of_the_sample_run(sample_run: SampleRun) -> None:
     assert "history.json" not in json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))["digests"]
 
 
-def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line(model: Path) -> None:
     history = load_history(model / "history.json")
     tokens = f"{train_tokens(model):,} tokens"
     expected = f"trained on corpus, {tokens}, {format_date(history.trained_at)}."
@@ -39,12 +39,6 @@ def test_the_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("runs").mkdir()
     Path("runs/latest").symlink_to("../model")
     assert model_line(load_bundle(Path("runs/latest"))) == f"Model: runs/latest (model), {expected}"
-    Path("runs/latest").unlink()
-    Path("runs/latest").mkdir()
-    Path("runs/latest/model").symlink_to("../../model")
-    monkeypatch.setattr("elmo_zh.bundle.read.MODELS", ("starter",))
-    told = model_line(load_bundle(Path("runs/latest/model")))
-    assert told.endswith(" This is the newest run's model. To use the starter instead: --model starter")
     (model / "history.json").unlink()
     assert model_line(load_bundle(model)) == f"Model: model, trained on {tokens}."
 

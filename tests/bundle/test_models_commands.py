@@ -50,17 +50,6 @@ def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
     assert result["parameters"] == 2 * LAYERS * layer + rows * PROJECTION + rows
 
 
-def test_info_for_people(sample_run: SampleRun) -> None:
-    result = elmo_zh("info", sample_run.model, "--json").result()
-    found = lines_of(sample_run.model)
-    assert found["mode"] == "token"
-    assert found["sizes"].startswith(f"num_tokens {result['vocabulary']:,}, cell_dim {CELL}, ")
-    assert found["parameters"] == f"{result['parameters']:,}"
-    assert (found["softmax"], found["carry_state"], found["characters"]) == ("yes", "no", "none")
-    assert "corpus (corpus)" in found["history"] or "corpus corpus" in found["history"]
-    assert found["Next"].startswith("elmo-zh embed file.txt --model ")
-
-
 SHAPE = replace(
     TOKENS,
     projection_dim=7,
@@ -94,13 +83,6 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     assert "lm.hdf5 sha256:12" in found["origin"]
     assert found["Next"].endswith(" --segmented")
     assert "--warm-on" in "".join(found)
-
-
-# Wrong paths
-
-
-def test_options_that_need_a_bundle(run: Path) -> None:
-    assert elmo_zh("info", "--model", run / "model").status == 2
 
 
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:

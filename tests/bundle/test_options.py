@@ -112,36 +112,19 @@ def refusal(shape: BiLMShape, path: str, value: Any, num_tokens: int | None = V)
 
 SLOTS, FILTERS = "char_cnn.max_characters_per_token", "char_cnn.filters"
 MALFORMED: list[tuple[str, Any]] = [
-    *(
-        (f"lstm.{name}", GONE)
-        for name in ("cell_clip", "proj_clip", "dim", "n_layers", "projection_dim", "use_skip_connections")
-    ),
+    *((f"lstm.{name}", GONE) for name in ("cell_clip", "proj_clip", "dim", "projection_dim", "use_skip_connections")),
     ("lstm", []),
-    ("lstm.n_layers", 1001),
-    *(("lstm.use_skip_connections", value) for value in (0, 1, None, "true")),
     ("lstm.projection_dim", 14),  # above dim
     ("n_tokens_vocab", 43),  # not the lines of the vocabulary
+    *((f"lstm.{name}", value) for name in ("dim", "n_layers") for value in (0, 7.0, "7", True, 10**9 + 1, 10**400)),
+    *((f"lstm.{name}", value) for name in ("cell_clip", "proj_clip") for value in (-1, float("inf"), float("nan"))),
     ("char_cnn", None),
-    ("char_cnn.embedding", 5),
-    ("char_cnn.embedding.dim", 0),
-    *((FILTERS, value) for value in (GONE, [], {"1": 2}, [[1, 2]] * 1001, [[0, 2]], [[1.0, 2]], [[1, 10**10]])),
-    *((FILTERS, [[1, 2], value]) for value in (3, [1, 2, 3], [1], "12")),
+    *((FILTERS, value) for value in (GONE, [], [[1, 2]] * 1001, [[0, 2]], [[1, 10**10]], [[1, 2], [1, 2, 3]])),
     (FILTERS, [[18, 2]]),  # a window wider than a word's slots would never stand anywhere
-    *(("char_cnn.n_characters", value) for value in (260, 263, "262")),
-    *(("char_cnn.activation", value) for value in (GONE, ["relu"], "sigmoid")),
+    *(("char_cnn.n_characters", value) for value in (260, 263)),
+    ("char_cnn.activation", "sigmoid"),
     *((SLOTS, value) for value in (GONE, 2, 10_001)),
-    *(("char_cnn.n_highway", value) for value in (-1, 1001, True)),
-    *(
-        (f"lstm.{name}", value)
-        for name in ("dim", "projection_dim", "n_layers")
-        for value in (0, -3, 7.0, "7", True, None, [7], 10**9 + 1, 10**400)
-    ),
-    *(
-        (f"lstm.{name}", value)
-        for name in ("cell_clip", "proj_clip")
-        for value in (-1, 10**9 + 1, 10**400, float("inf"), float("-inf"), float("nan"), "3", True, [3])
-    ),
-    *(("n_tokens_vocab", value) for value in ("41", 41.0, 0, -1, 10**9 + 1)),
+    ("char_cnn.n_highway", -1),
 ]
 
 
@@ -151,22 +134,11 @@ def test_malformed_options(path: str, value: Any) -> None:
         assert path.rpartition(".")[2].partition("_")[0] in refusal(shape, path, value)
 
 
-NO_JSON = {
-    "empty": b"",
-    "too much": b'{"lstm": {}}}',
-    "GB18030": "模型".encode("gb18030"),
-    "long number": b'{"n": 1' + b"0" * 5000 + b"}",
-    "deep": b'{"a": ' + b"[" * 100_000,
-    "list": b'["lstm"]',
-    "null": b"null",
-}
-
-
-@pytest.mark.parametrize("kind", [*NO_JSON, "missing"])
-def test_what_is_no_json_object(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("content", [b"", "模型".encode("gb18030"), b'{"a": ' + b"[" * 100_000, b'["lstm"]', None])
+def test_what_is_no_json_object(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "options.json"
-    if kind in NO_JSON:
-        path.write_bytes(NO_JSON[kind])
+    if content is not None:
+        path.write_bytes(content)
     message = message_of(BundleError, lambda: load_options(path))
     assert message.startswith(f"{path} ")
     assert len(message) < 500

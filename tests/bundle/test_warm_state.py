@@ -5,19 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
-from drawn_bundles import SHAPES, TOKENS, D, P, write_model
-from messages import message_of
+from drawn_bundles import SHAPES, write_model
 from numpy.typing import NDArray
 from parity import numpy_oracle as oracle
 from parity.numpy_bilm import Array, BilmState, run_bilm
 
 from elmo_zh.bundle import weights
 from elmo_zh.bundle.read import load_bundle
-from elmo_zh.bundle.weights import load_warm_state, warm_up
-from elmo_zh.errors import BundleError
+from elmo_zh.bundle.weights import warm_up
 from elmo_zh.reader.bilm import BiLMShape
 
 SENTENCES = (
@@ -99,23 +96,3 @@ def test_the_mean_is_that_of_streams_that_carry_their_state(
     text = iter(SENTENCES)
     streams = [[next(text) for _ in range(length)] for length in lengths]
     model.assert_warm(*model.mean_state(streams, uncounted))
-
-
-def test_a_warm_state_that_does_not_fit(tmp_path: Path) -> None:
-    path, shape = tmp_path / "warm_state.hdf5", replace(TOKENS, num_layers=L)
-
-    def told(output: NDArray[Any] | None, cell: NDArray[Any]) -> str:
-        with h5py.File(path, "w") as file:
-            file["cell"] = cell.astype("f4")
-            if output is not None:
-                file["output"] = output.astype("f4")
-        return message_of(BundleError, lambda: load_warm_state(path, shape)).removeprefix(f"{path}: ")
-
-    output, cell = np.zeros((L, 2, P)), np.zeros((L, 2, D))
-    wrong = told(output, np.zeros((L, 2, D + 1)))
-    assert wrong.startswith("dataset cell is floats of shape (3, 2, 14); expected floats of shape (3, 2, 13). Copy ")
-    assert told(None, cell).startswith("dataset output is missing")
-    for value in (np.nan, np.inf):
-        assert told(output, cell + value).startswith("cell contains infinite or NaN values.")
-    path.write_bytes(b"no HDF5")
-    assert message_of(BundleError, lambda: load_warm_state(path, shape)).startswith(f"{path} cannot be read as HDF5")

@@ -7,7 +7,6 @@ place of the forget gate's 1 are others.
 import hashlib
 import io
 import json
-import math
 import pickle
 import shutil
 import zipfile
@@ -420,7 +419,7 @@ REFUSALS: dict[str, list[Change]] = {
     **{f"/{name} ": [without(name)] for name in (*MARKS, "config.json")},
     "/char.dic is damaged": [
         *(edited("char.dic", f"<{mark}>", "x") for mark in MARKS["char.dic"]),
-        *(edited("char.dic", "", line) for line in ("花\tx", "花\t-1", "", "长\t" + "9" * 5000, "花\t3", "花\t33")),
+        *(edited("char.dic", "", line) for line in ("花\t-1", "", "长\t" + "9" * 5000, "花\t3", "花\t33")),
     ],
     "/word.dic is damaged": [edited("word.dic", f"<{mark}>", "x") for mark in MARKS["word.dic"]],
     f"/{CONFIG} ": [
@@ -455,16 +454,13 @@ REFUSALS: dict[str, list[Change]] = {
         with_tensor("char_emb_layer.embedding.weight", torch.zeros(3), "token_embedder"),
     ],
     "/encoder.pkl is damaged or unsafe": [
-        with_tensor(BIAS, torch.zeros(4 * D).to_sparse()),
-        with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.complex64)),
-        with_tensor(BIAS, torch.zeros(4 * D, dtype=torch.int64)),
+        *(with_tensor(BIAS, tensor) for tensor in (torch.zeros(4 * D).to_sparse(), torch.zeros(4 * D).long())),
         with_tensor(7, torch.zeros(4 * D)),
-        *map(with_pickle, ([torch.zeros(3)], {"state_dict": {"a": torch.zeros(3)}}, {"epoch": 3}, "weights", None)),
-        *map(with_pickle, (b"no pickle", b"\x80\x02]q\x00(K\x01e", b"\x80\x02h\x05.", b"\x80\x02}q\x00.")),
-        # torch's restricted unpickler ends with IndexError on these two,
-        *map(with_pickle, (b"\x80\x02.", b"\x80\x02(t\x85R.")),
+        *map(with_pickle, ([torch.zeros(3)], {"state_dict": {"a": torch.zeros(3)}}, None, b"no pickle")),
+        # torch's restricted unpickler ends with IndexError on this one,
+        with_pickle(b"\x80\x02."),
         # and warns on stderr of any other protocol than 2 before it refuses.
-        *(with_pickle(pickle.dumps({"a": 1}, protocol=number)) for number in (0, 4)),
+        with_pickle(pickle.dumps({"a": 1}, protocol=4)),
     ],
 }
 REFUSED = [(change, where) for where, changes in REFUSALS.items() for change in changes]
@@ -490,16 +486,11 @@ class Trap:
 
 
 @pytest.mark.parametrize("part", ["encoder", "token_embedder"])
-@pytest.mark.parametrize("kind", ["zip", "legacy", "pickle", "in a state dict"])
-def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, part: str, kind: str) -> None:
+@pytest.mark.parametrize("legacy", [False, True])
+def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, part: str, legacy: bool) -> None:
     path, trapped = source / f"{part}.pkl", tmp_path / "trapped"
-    trap: Any = Trap(trapped)
-    if kind == "in a state dict":
-        trap = torch.load(path, weights_only=True) | {"bias": trap}
-    if kind == "pickle":
-        path.write_bytes(pickle.dumps(trap, protocol=2))
-    else:
-        torch.save(trap, path, _use_new_zipfile_serialization=kind != "legacy")
+    state = torch.load(path, weights_only=True) | {"bias": Trap(trapped)}
+    torch.save(state, path, _use_new_zipfile_serialization=not legacy)
     told = refused(source, out)
     assert not trapped.exists()
     assert told.startswith(f"{path} is damaged or unsafe (UnpicklingError: ")
@@ -512,17 +503,12 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
 def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool) -> None:
     source = write_model(tmp_path / "model", has_words=False, legacy=legacy)
     path = source / "encoder.pkl"
-    whole = path.read_bytes()
-    for share in (0.0, 0.003, 0.3, 0.999):
-        path.write_bytes(whole[: int(share * len(whole))])
-        told = refused(source, out)
-        assert told.startswith(f"{path} is damaged or unsafe (")
-        assert len(told) < 500
+    path.write_bytes(path.read_bytes()[:-100])
+    assert refused(source, out).startswith(f"{path} is damaged or unsafe (")
 
 
-@pytest.mark.parametrize("kind", ["one number repeated", "one tensor under all names"])
 def test_weights_that_claim_more_than_is_stored_take_no_memory(
-    source: Path, out: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    source: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of a few kB could say that it holds a model of many GB."""
 
@@ -533,14 +519,9 @@ def test_weights_that_claim_more_than_is_stored_take_no_memory(
     shapes: dict[str, tuple[int, ...]] = {"input_linearity.weight": (4 * dim, P), "state_linearity.bias": (4 * dim,)}
     shapes |= {"state_linearity.weight": (4 * dim, P), "state_projection.weight": (P, dim)}
     names = [f"{way}_layer_{i}" for way in ("forward", "backward") for i in range(L)]
-    stored = torch.zeros(1 if kind == "one number repeated" else 4 * dim * P)
-    state = {
-        f"{layer}.{name}": stored[: math.prod(shape)].view(shape) if len(stored) > 1 else stored.expand(shape)
-        for layer in names
-        for name, shape in shapes.items()
-    }
+    state = {f"{layer}.{name}": torch.zeros(1).expand(shape) for layer in names for name, shape in shapes.items()}
     torch.save(state, source / "encoder.pkl")
-    assert (source / "encoder.pkl").stat().st_size < 4 * len(stored) + 10_000
+    assert (source / "encoder.pkl").stat().st_size < 10_000
     with_config("encoder", dim=dim)(source)
     monkeypatch.setattr(manylangs, "_checked", fail)
     monkeypatch.setattr(torch, "stack", fail)

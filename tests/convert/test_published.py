@@ -352,9 +352,6 @@ def test_rows_without_their_words_are_refused(
     assert_same_vectors(out, model)
 
 
-# The output
-
-
 # How the text was segmented
 
 
@@ -396,9 +393,9 @@ class Warm:
     vectors: list[Array]
 
 
-@pytest.fixture(scope="module", params=[True, False])
-def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Warm:
-    model, folder = Published(characters=request.param), tmp_path_factory.mktemp("warm")
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Warm:
+    model, folder = Published(characters=True), tmp_path_factory.mktemp("warm")
     bundle, warmed = folder / "bundle", folder / "warmed"
     text = write_lines(folder / "text.txt", (f"{' '.join(words)}\n" for words in SENTENCES))
     convert(model.write(folder / "source"), bundle)

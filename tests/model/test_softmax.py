@@ -6,23 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_zh.model.softmax import LogUniformSampler, Softmax
+from elmo_zh.model.softmax import LogUniformSampler
 
 WORDS, WIDTH, ROWS = 29, 5, 13
-
-
-@pytest.fixture
-def softmax() -> Softmax:
-    softmax = Softmax(WORDS, WIDTH)
-    softmax.initialise(torch.Generator().manual_seed(3))
-    with torch.no_grad():
-        softmax.bias.normal_(generator=torch.Generator().manual_seed(4))
-    return softmax
-
-
-def draw() -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(5)
-    return torch.randn(ROWS, WIDTH, generator=generator), torch.randint(0, WORDS, (ROWS,), generator=generator)
 
 
 def test_draws_are_distinct_seeded_and_as_frequent_as_expected() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -108,16 +109,8 @@ def _no_picture() -> Iterator[None]:
         yield
 
 
-class Runs(dict[str, Path]):
-    """The run of each case, made when it is first asked for."""
-
-    def __init__(self, make: Callable[[str], Path]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, name: str) -> Path:
-        self[name] = self._make(name)
-        return self[name]
+# Returns the run of a case, made when it is first asked for.
+Runs = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +118,14 @@ def untrained(sample_run: SampleRun, tmp_path_factory: pytest.TempPathFactory) -
     """The sample run with the settings of each case, before training."""
     folder = tmp_path_factory.mktemp("untrained")
 
+    @cache
     def make(name: str) -> Path:
         run = Path(shutil.copytree(sample_run.path, folder / name))
         remove_training(run)
         assert elmo_zh("encode", "--run", run, *settings(*SETTINGS, *CASES[name])).status == 0
         return run
 
-    return Runs(make)
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +133,13 @@ def alone(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The run of each case, trained by one process."""
     folder = tmp_path_factory.mktemp("alone")
 
+    @cache
     def make(name: str) -> Path:
-        run = Path(shutil.copytree(untrained[name], folder / name))
+        run = Path(shutil.copytree(untrained(name), folder / name))
         succeed("train", "--run", run)
         return run
 
-    return Runs(make)
+    return make
 
 
 def job_of(run: Path, changes: Sequence[str] = (), **mishap: Any) -> dict[str, Any]:
@@ -157,7 +152,7 @@ def train_as_two(names: Sequence[str], untrained: Runs, folder: Path) -> dict[st
     One pair of processes does it all, because starting processes takes longer than everything that they do.
     """
     copied = [name for name in names if name != "repeated"]
-    runs = {name: Path(shutil.copytree(untrained[name if name in CASES else PLAIN], folder / name)) for name in copied}
+    runs = {name: Path(shutil.copytree(untrained(name if name in CASES else PLAIN), folder / name)) for name in copied}
     if "continued" in runs:
         with mishap("SIGTERM", 16):
             assert elmo_zh("train", "--run", runs["continued"]).status == 143
@@ -205,12 +200,12 @@ def assert_trained_as_one(case: str, alone: Runs, together: dict[str, tuple[Path
     run, ended = together[case]
     assert [status for status, _ in ended] == [0, 0], ended
     assert ended[1][1] == ""
-    assert_same_figures(run, alone[case])
+    assert_same_figures(run, alone(case))
     # The saved position and the carried state are those of all streams.
     last = f"checkpoints/step-{NUM_STEPS:08d}"
-    states = [json.loads((path / last / "state.json").read_text(encoding="utf-8")) for path in (run, alone[case])]
+    states = [json.loads((path / last / "state.json").read_text(encoding="utf-8")) for path in (run, alone(case))]
     assert states[0]["streams"] == states[1]["streams"]
-    found, expected = (load_file(path / last / "optimizer.safetensors") for path in (run, alone[case]))
+    found, expected = (load_file(path / last / "optimizer.safetensors") for path in (run, alone(case)))
     assert found.keys() == expected.keys()
     assert found["state.1.cell"].shape == (2, 6, 13)
     for name in found:
@@ -228,7 +223,7 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     assert [(status, told.count("Interrupted. Run")) for status, told in ended] == [(143, 1), (143, 0)]
     assert checkpoint_steps(run)[-1] == 14
     assert "Resuming from step 14 of 23." in elmo_zh("train", "--run", run).stderr.splitlines()
-    assert_same_figures(run, alone[PLAIN])
+    assert_same_figures(run, alone(PLAIN))
 
 
 @pytest.mark.slow
@@ -236,7 +231,7 @@ def test_two_ranks_go_on_with_what_one_began(alone: Runs, more_together: dict[st
     run, ended = more_together["continued"]
     assert [status for status, _ in ended] == [0, 0]
     assert "Resuming from step 17 of 23." in ended[0][1].splitlines()
-    assert_same_figures(run, alone[PLAIN])
+    assert_same_figures(run, alone(PLAIN))
 
 
 @pytest.mark.slow
@@ -248,7 +243,7 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
     assert "Step 8: the loss is nan. Rolled back to step 5;" in ended[0][1]
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
-    expected = [line["train_loss"] for line in training_lines(alone[PLAIN])]
+    expected = [line["train_loss"] for line in training_lines(alone(PLAIN))]
     assert losses[:6] == pytest.approx(expected[:6], rel=1e-5)
     assert losses[7] != pytest.approx(expected[7], rel=1e-5)
 
@@ -288,7 +283,7 @@ def second_worker(parent: int) -> int:
 def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
     untrained: Runs, alone: Runs, tmp_path: Path
 ) -> None:
-    run = Path(shutil.copytree(untrained[PLAIN], tmp_path / "run"))
+    run = Path(shutil.copytree(untrained(PLAIN), tmp_path / "run"))
     # Frequent checkpoints slow the steps down enough to hit one, and do not change the result.
     often = ("--set", f"train.checkpoint_every_tokens={STEP_TOKENS}")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
@@ -304,7 +299,7 @@ def test_torchrun_ends_when_a_rank_is_killed_and_one_process_goes_on(
     assert stderr.count("Traceback") == stderr.count("ChildFailedError:")  # torchrun's own
     assert len(training_lines(run)) < NUM_STEPS
     assert elmo_zh("train", "--run", run).status == 0
-    assert_same_figures(run, alone[PLAIN])
+    assert_same_figures(run, alone(PLAIN))
 
 
 WHOLE = {"RANK": "5", "WORLD_SIZE": "7", "LOCAL_RANK": "2", "MASTER_ADDR": "one", "MASTER_PORT": "29500"}

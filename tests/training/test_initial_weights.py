@@ -167,15 +167,6 @@ def test_the_bias_moves_by_the_log_of_what_is_over_what_is_expected() -> None:
         assert found[row] - before[row] == pytest.approx(np.log(share / expected[row]), abs=1e-5), row
 
 
-def test_the_sample_is_of_bounded_size_and_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_SAMPLE_PREDICTIONS", 13)
-    model = drawn_model()
-    shares = expected_shares(model, build_store())
-    assert torch.equal(shares, expected_shares(model, build_store()))
-    monkeypatch.setattr(calibration, "_SAMPLE_PREDICTIONS", 1000)
-    assert not torch.allclose(shares, expected_shares(model, build_store()))
-
-
 def test_a_row_that_the_model_never_expects_gets_a_finite_bias() -> None:
     model, counts = drawn_model(), counts_of_the_text()
     with torch.no_grad():

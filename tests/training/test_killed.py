@@ -2,23 +2,19 @@
 
 import json
 import os
-import random
 import select
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contract.command_line import (
     NUM_STEPS,
-    STEP_TOKENS,
     SampleRun,
     checkpoint_steps,
     elmo_zh,
     metrics_lines,
-    remove_training,
     require_same_checkpoint,
     settings,
 )
@@ -27,12 +23,8 @@ from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("no_training_picture")
 
-NUM_KILLS = 20
 TIMES = ("tokens_per_second", "elapsed_seconds")
-RECIPES = {
-    "float32, reset": (),
-    "bfloat16, carried": ("train.precision=bfloat16", "train.carry_state=true", "train.dropout=0.3"),
-}
+OTHER_RECIPE = ("train.precision=bfloat16", "train.carry_state=true", "train.dropout=0.3", "train.optimizer=adagrad")
 
 
 def finish(run: Path, *changes: str) -> None:
@@ -40,30 +32,15 @@ def finish(run: Path, *changes: str) -> None:
     assert elmo_zh("export", "--run", run).status == 0
 
 
-@pytest.fixture(scope="module", params=RECIPES)
-def recipe(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    return RECIPES[request.param]
-
-
-@pytest.fixture(scope="module")
-def untouched(sample_run: SampleRun, recipe: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The uninterrupted training, with a checkpoint at every tenth step."""
-    run = Path(shutil.copytree(sample_run.path, tmp_path_factory.mktemp("untouched") / "run"))
-    remove_training(run)
-    finish(run, *recipe)
-    return run
-
-
 def without_times(run: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in TIMES} for line in metrics_lines(run)]
 
 
-def assert_same(run: Path, reference: Path, *, lines_too: bool = True) -> None:
+def assert_same(run: Path, reference: Path) -> None:
     require_same_checkpoint(run, reference, NUM_STEPS)
     found, expected = ((path / "model" / "weights.hdf5").read_bytes() for path in (run, reference))
     assert found == expected
-    if lines_too:
-        assert without_times(run) == without_times(reference)
+    assert without_times(run) == without_times(reference)
     assert not list((run / "checkpoints").glob("*.unfinished"))
 
 
@@ -74,14 +51,22 @@ def last_step(run: Path) -> int:
     return int(json.loads(lines[-1])["step"]) if lines else -1
 
 
-def test_killed_and_resumed(untrained_run: Path, sample_run: SampleRun, warm: WarmPython) -> None:
-    """Once by SIGKILL: what the default suite tries of all that follows."""
-    process = warm.start(COMMAND, "train", "--run", untrained_run, cwd=untrained_run)
+@pytest.mark.parametrize("changes", [(), pytest.param(OTHER_RECIPE, marks=pytest.mark.slow)])
+def test_killed_and_resumed(
+    untrained_run: Path, sample_run: SampleRun, tmp_path: Path, warm: WarmPython, changes: tuple[str, ...]
+) -> None:
+    """By SIGKILL at any moment; tests/faults tries each write by itself."""
+    reference = sample_run.path
+    if changes:
+        reference = Path(shutil.copytree(untrained_run, tmp_path / "reference"))
+        finish(reference, *changes)
+    arguments = ("train", "--run", untrained_run, *settings(*changes))
+    process = warm.start(COMMAND, *arguments, cwd=untrained_run)
     wait_until(lambda: last_step(untrained_run) >= 13, process)
     os.kill(process.process_id, signal.SIGKILL)
     assert process.wait().status == -9
-    finish(untrained_run)
-    assert_same(untrained_run, sample_run.path)
+    finish(untrained_run, *changes)
+    assert_same(untrained_run, reference)
 
 
 # The process begins a session, and the first terminal that it opens becomes that of the session.
@@ -129,29 +114,3 @@ def test_a_training_out_of_time_has_final_figures_and_goes_on(untrained_run: Pat
         assert elmo_zh("export", "--run", untrained_run).status == 0
     finish(untrained_run, "train.max_minutes=0")
     assert_same(untrained_run, sample_run.path)
-
-
-@pytest.mark.slow
-def test_killed_again_and_again(
-    untrained_run: Path, untouched: Path, warm: WarmPython, recipe: tuple[str, ...]
-) -> None:
-    """At moments that chance chooses, also while a checkpoint is written; tests/faults tries each write by itself."""
-    run, chance = untrained_run, random.Random(7)
-    signals = [signal.SIGKILL] * NUM_KILLS + [signal.SIGTERM, signal.SIGINT] * 2
-    chance.shuffle(signals)
-    steps = sorted(chance.randrange(-1, NUM_STEPS - 5) for _ in signals)
-    num_killed = 0
-    for step, number in zip(steps, signals, strict=True):
-        often = f"train.checkpoint_every_tokens={chance.choice((1, 2)) * STEP_TOKENS}"
-        process = warm.start(COMMAND, "train", "--run", run, *settings(*recipe, often), cwd=run)
-        wait_until(lambda step=step: last_step(run) >= step, process)
-        # A step and its checkpoint take some hundredths of a second.
-        time.sleep(chance.uniform(0, 0.05))
-        os.kill(process.process_id, number)
-        status = process.wait().status
-        expected = {signal.SIGKILL: {-9}, signal.SIGTERM: {143, -15}, signal.SIGINT: {130, -2}}[number]
-        assert status in {*expected, 0}  # 0: it finished first
-        num_killed += status == -9
-    assert num_killed > NUM_KILLS / 2
-    finish(run, *recipe)
-    assert_same(run, untouched)

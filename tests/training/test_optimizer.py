@@ -182,35 +182,6 @@ def test_each_trained_parameter_belongs_to_one_optimiser(optimizer: str, tied: b
     assert model.bilm.token_table.weight.requires_grad is train_embeddings
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adagrad"])
-def test_a_saved_state_goes_on_identically(optimizer: str) -> None:
-    config = replace(CONFIG, optimizer=optimizer)
-
-    def train(model: LanguageModel, optimizers: Optimizers, steps: range) -> None:
-        for step in steps:
-            for name, parameter in parameters_of(model).items():
-                parameter.grad = dense_gradient(name, parameter.shape, step)
-            model.bilm.token_table.weight.grad = sparse_gradient(step)
-            optimizers.step(1 / step)
-
-    model = build_model()
-    optimizers = build_optimizers(model, config)
-    train(model, optimizers, range(1, 4))
-    state = {name: tensor.clone() for name, tensor in optimizers.state_tensors().items()}
-    weights = {name: tensor.clone() for name, tensor in model.named_tensors().items()}
-    train(model, optimizers, range(4, 7))
-
-    restored = build_model(seed=11)
-    restored.load_named_tensors(weights)
-    restored_optimizers = build_optimizers(restored, config)
-    restored_optimizers.load_state_tensors(state)
-    train(restored, restored_optimizers, range(4, 7))
-    for name, tensor in model.named_tensors().items():
-        assert torch.equal(restored.named_tensors()[name], tensor)
-    for name, tensor in optimizers.state_tensors().items():
-        assert torch.equal(restored_optimizers.state_tensors()[name], tensor)
-
-
 def parameter_with(gradient: Tensor | None) -> nn.Parameter:
     parameter = nn.Parameter(torch.zeros(3, 2))
     parameter.grad = gradient

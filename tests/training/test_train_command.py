@@ -26,7 +26,7 @@ from contract.command_line import (
 from safetensors.torch import load_file
 from training.ranks import KilledError, changed_loss, kill, not_a_number, once, sending
 
-from elmo_zh.training import checkpoint, trainer
+from elmo_zh.training import trainer
 
 pytestmark = pytest.mark.usefixtures("no_training_picture")
 
@@ -193,23 +193,6 @@ def test_a_perplexity_that_is_not_finite_is_no_result(
     assert checkpoint_steps(untrained_run) == [4, 6]
     figures = [line["heldout_forward_perplexity"] for line in metrics_lines(untrained_run) if "heldout_set" in line]
     assert len(figures) == 2
-
-
-def test_checkpoints_of_diverged_weights_are_never_the_best(tmp_path: Path) -> None:
-    folder = checkpoint.CheckpointFolder(tmp_path)
-    for step, perplexity in ((7, math.nan), (11, 23.0), (13, math.nan)):
-        (tmp_path / f"step-{step:08d}").mkdir()
-        numbers = dict.fromkeys(("step", "tokens", "num_rollbacks", "learning_rate_scale", "elapsed_seconds"), step)
-        state = {
-            "format": checkpoint.CHECKPOINT_FORMAT,
-            "interrupted": False,
-            "model": {},
-            "streams": {},
-            **numbers,
-            "heldout_sample": {"perplexity": perplexity, "num_predictions": 5},
-        }
-        (tmp_path / f"step-{step:08d}" / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    assert folder.best_step() == 11
 
 
 @pytest.fixture

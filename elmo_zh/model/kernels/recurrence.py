@@ -115,10 +115,10 @@ class Trace(NamedTuple):
     """The values of a forward pass that the backward pass needs."""
 
     outputs: Tensor  # h, shape (T, B, P), in the dtype of products
-    read: Tensor  # [x, h_before], shape (T, B, I + P), in the dtype of products; without a trace one step long
+    read: Tensor  # [x, h_before], shape (T, B, I + P), in the dtype of products
     cells: Tensor  # c, shape (T, B, D)
-    tanh_cells: Tensor  # tanh c, shape (T, B, D); without a trace one step long
-    gates: Tensor  # Shape (T, B, 4D); without a trace one step long
+    tanh_cells: Tensor  # tanh c, shape (T, B, D)
+    gates: Tensor  # Shape (T, B, 4D)
 
 
 class StepGradients(NamedTuple):
@@ -135,18 +135,16 @@ def loop_forward(
     """Run forward over time and fill the trace."""
     output, cell, keep = state.output, state.cell, starts.keep
     width, P = inputs.size(-1), output.size(-1)
-    num_steps, is_traced = trace.outputs.size(-3), trace.gates.size(-3) == trace.outputs.size(-3)
-    for step in range(num_steps):
-        place = step if is_traced else 0
-        read_here = trace.read.select(-3, place)
+    for step in range(trace.outputs.size(-3)):
+        read_here = trace.read.select(-3, step)
         read_here.narrow(-1, 0, width).copy_(inputs.select(-3, step))
         before = read_here.narrow(-1, width, P).copy_(output)
         if starts.may_start[step] and keep is not None:
             before.mul_(keep[step])
             cell = cell * keep[step]
         z = multiply(read_here, weights.matrix, weights.bias, weights.is_packed).to(cell.dtype)
-        cell_here, tanh_here = trace.cells.select(-3, step), trace.tanh_cells.select(-3, place)
-        given = step_forward(z, cell, clips.cell, trace.gates.select(-3, place), cell_here, tanh_here).to(inputs.dtype)
+        cell_here, tanh_here = trace.cells.select(-3, step), trace.tanh_cells.select(-3, step)
+        given = step_forward(z, cell, clips.cell, trace.gates.select(-3, step), cell_here, tanh_here).to(inputs.dtype)
         projection = weights.projection
         if projection is not None:
             given = multiply(given, projection, None, weights.is_packed)
@@ -259,17 +257,14 @@ def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
         # torch.compile leaves the recurrence alone. As a decorator, `disable` would make every program import torch's
         # compiler, which takes more than a second.
         return torch.compiler.disable(run_recurrence)(call)  # type: ignore[no-any-return, no-untyped-call]
-    if not torch.is_grad_enabled():
-        trace = run_forward(call, is_traced=False)
-        return trace.outputs, trace.cells
-    outputs, _, cells, *_ = _Recurrence.apply(*call)  # type: ignore[no-untyped-call]
+    outputs, cells = _Recurrence.apply(*call)  # type: ignore[no-untyped-call]
     return outputs, cells
 
 
-def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
-    """Run forward and return the trace of both directions; unless `is_traced`, most of it is one step long."""
+def run_forward(call: Call) -> Trace:
+    """Run forward and return the trace of both directions."""
     inputs, cell, weights = call.inputs, call.cell, call.weights
-    D, trace = cell.shape[2], _empty_trace(call, num_traced=inputs.shape[1] if is_traced else 1)
+    D, trace = cell.shape[2], _empty_trace(call)
     bias_plus_one = weights.bias.clone()
     bias_plus_one[:, 2 * D : 3 * D] += 1.0
     weights, state = weights._replace(bias=bias_plus_one), LSTMState(call.output, cell)
@@ -283,16 +278,16 @@ def run_forward(call: Call, *, is_traced: bool = True) -> Trace:
     return trace
 
 
-def _empty_trace(call: Call, num_traced: int) -> Trace:
+def _empty_trace(call: Call) -> Trace:
     inputs, cell = call.inputs, call.cell
-    _, num_steps, num_streams, input_dim = inputs.shape
+    *sizes, input_dim = inputs.shape  # (2, T, B, I)
     D, P = cell.shape[2], call.output.shape[2]
     return Trace(
-        outputs=inputs.new_empty(2, num_steps, num_streams, P),
-        read=inputs.new_empty(2, num_traced, num_streams, input_dim + P),
-        cells=cell.new_empty(2, num_steps, num_streams, D),
-        tanh_cells=cell.new_empty(2, num_traced, num_streams, D),
-        gates=cell.new_empty(2, num_traced, num_streams, 4 * D),
+        outputs=inputs.new_empty(*sizes, P),
+        read=inputs.new_empty(*sizes, input_dim + P),
+        cells=cell.new_empty(*sizes, D),
+        tanh_cells=cell.new_empty(*sizes, D),
+        gates=cell.new_empty(*sizes, 4 * D),
     )
 
 
@@ -405,17 +400,15 @@ def _find_starts(keep: Tensor | None, num_steps: int) -> SentenceStarts:
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(*arguments: Any) -> tuple[Tensor, ...]:
-        return tuple(run_forward(Call(*arguments)))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        call = Call(*inputs)
-        ctx.save_for_backward(*call.weights, call.cell, call.keep, *output)
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        call = Call(*arguments)
+        trace = run_forward(call)
+        ctx.save_for_backward(*call.weights, call.cell, call.keep, *trace)
         ctx.clips = call.clips
-        ctx.mark_non_differentiable(*output[1:])
-        # Otherwise torch would allocate zeros, as large as the trace, as the gradients of outputs that have none.
+        ctx.mark_non_differentiable(trace.cells)
+        # Otherwise torch would allocate zeros as the gradient of the cells, which have none.
         ctx.set_materialize_grads(False)
+        return trace.outputs, trace.cells
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -109,20 +109,12 @@ def test_a_row_does_not_depend_on_those_beside_it(sizes: tuple[int, int, int], p
     torch.testing.assert_close(inference_product(others, product)[41], whole[41], rtol=tolerance, atol=tolerance)
 
 
-class Exact:
-    """Products of 8-bit numbers as they should be."""
+class Saturating:
+    """The operators as on a processor that adds pairs of products in 16 bits."""
 
     @staticmethod
     def qlinear_prepack(matrix: Tensor, _: object) -> Tensor:
         return matrix
-
-    @staticmethod
-    def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
-        return (rows.double() - zero_point) @ matrix.T.double()
-
-
-class Saturating(Exact):
-    """The operators as on a processor that adds pairs of products in 16 bits."""
 
     @staticmethod
     def qlinear_pointwise(rows: Tensor, _: float, zero_point: int, matrix: Tensor, *__: object) -> Tensor:
@@ -132,33 +124,22 @@ class Saturating(Exact):
         return torch.from_numpy(sum(pairs) - zero_point * columns.sum(axis=1)).float()
 
 
-class OnAnotherMachine(Exact):
-    @staticmethod
-    def qlinear_pointwise(*_: object) -> Tensor:
-        raise NotImplementedError("Could not run 'onednn::qlinear_pointwise' with arguments from the 'CPU' backend.")
-
-
-@pytest.mark.parametrize(
-    ("stand_in", "works", "warns"),
-    [(Exact, True, False), (Saturating, False, False), (object, False, True), (OnAnotherMachine, False, False)],
-)
+@pytest.mark.parametrize(("stand_in", "warns"), [(Saturating, False), (object, True)])
 def test_operators_that_are_missing_or_wrong_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, stand_in: Any, works: bool, warns: bool
+    monkeypatch: pytest.MonkeyPatch, stand_in: Any, warns: bool
 ) -> None:
     monkeypatch.setattr(torch.ops, "onednn", stand_in, raising=False)
     try_it = functools.cache(products.int8_product_works.__wrapped__)
     monkeypatch.setattr(sentence_reader, "int8_product_works", try_it)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert try_it() is works
+        assert not try_it()
     assert [str(each.message).endswith("slowly. Installing torch 2.13 may help.") for each in caught] == [True] * warns
-    if not works:
-        rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
-        product = build_inference_product(matrix, None, INT8)
-        assert product.is_packed is False
-        np.testing.assert_allclose(
-            inference_product(rows, product).numpy(), int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6
-        )
+    rows, matrix = draw(1, 3, 5), draw(2, 5, 7)
+    product = build_inference_product(matrix, None, INT8)
+    assert product.is_packed is False
+    found = inference_product(rows, product).numpy()
+    np.testing.assert_allclose(found, int8_by_hand(rows, matrix, None), rtol=1e-6, atol=1e-6)
 
 
 def missing(*_: object, **__: object) -> Tensor:

@@ -126,23 +126,6 @@ def test_compiled_and_plain_python_give_the_same_bits(
         assert_same_bits(result, plain)
 
 
-@EACH_PRECISION
-@pytest.mark.parametrize("cell_dim", [131, 128])
-def test_a_stream_does_not_depend_on_those_beside_it(cell_dim: int, precision: Precision) -> None:
-    """Not in one bit where cells are as wide as is usual; else torch rounds exp otherwise at the end of a tensor."""
-    sizes = (19, 67, cell_dim, 61)
-    has_same_bits = cell_dim == 128 and can_pack(torch.zeros(1), precision.dtype)
-    tolerance = 0.0 if has_same_bits else 1e-6 if precision is FLOAT32 else 0.02
-    layer, inputs, state = build_layer(sizes), draw(8, 2, STEPS, sizes[0], sizes[1]), draw_state(sizes)
-    with torch.no_grad():
-        whole, after = layer(inputs, state, start_flags(sizes[0]), precision=precision)
-        for some in (slice(0, 1), slice(5, 7), slice(18, 19), slice(2, 19)):
-            alone = LSTMState(state.output[:, some], state.cell[:, some])
-            outputs, end = layer(inputs[:, :, some], alone, start_flags(sizes[0])[:, some], precision=precision)
-            for found, expected in ((outputs, whole[:, :, some]), (end.cell, after.cell[:, some])):
-                torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
-
-
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
     """Let torch fill what it allocates without a content with NaN."""
