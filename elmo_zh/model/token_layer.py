@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from elmo_zh.model.kernels.character_windows import largest_responses
 from elmo_zh.model.kernels.execution import compute_in_halves
 from elmo_zh.model.kernels.products import affine, multiply_once
 from elmo_zh.model.precision import FLOAT32, Precision
@@ -172,17 +171,6 @@ class CharacterCNN(nn.Module):
         """Return each filter's largest response to each spelling, shape (W, N)."""
         if torch.compiler.is_compiling() or not len(character_ids):
             return self._respond_to_chunk(character_ids, dtype)
-        if self.embedding.device.type == "cpu":
-            return self._respond_by_endings(character_ids, dtype)
-        return self._respond_by_windows(character_ids, dtype)
-
-    def _respond_by_endings(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
-        with torch.autocast(self.embedding.device.type, enabled=False):
-            padding, kernels = self.shape.num_characters - 1, list(self.kernels)
-            responses = largest_responses(character_ids, padding, self.embedding, kernels, dtype)
-            return responses + torch.cat(list(self.kernel_biases))
-
-    def _respond_by_windows(self, character_ids: Tensor, dtype: torch.dtype) -> Tensor:
         lengths = (character_ids != self.shape.num_characters - 1).sum(dim=1)
         order = lengths.argsort(stable=True)
         longest_window = max(width for width, _ in self.shape.filters)

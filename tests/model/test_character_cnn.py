@@ -12,7 +12,6 @@ from torch import Tensor
 
 from elmo_zh.model import token_layer
 from elmo_zh.model.bilm import BiLM
-from elmo_zh.model.kernels import character_windows
 from elmo_zh.model.precision import BFLOAT16
 from elmo_zh.model.token_layer import CharacterCNN, TokenInputs
 from elmo_zh.reader.bilm import CharacterShape
@@ -52,14 +51,6 @@ def build_cnn(
     return cnn
 
 
-@pytest.fixture(params=["endings", "windows"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to the largest responses; that by windows is for GPUs."""
-    if request.param == "windows":
-        monkeypatch.setattr(CharacterCNN, "_respond_by_endings", CharacterCNN._respond_by_windows)
-    return str(request.param)
-
-
 def spellings(words: Sequence[str], num_slots: int = SLOTS) -> Tensor:
     return torch.tensor([oracle.character_ids(word, num_slots) for word in words])
 
@@ -90,7 +81,6 @@ def assert_equal_to_the_oracle(cnn: CharacterCNN, words: Sequence[str]) -> None:
     torch.testing.assert_close(found, expected_vectors(cnn, words), rtol=0, atol=1e-12)
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("output_dim", [OUTPUT, NUM_FILTERS])
 @pytest.mark.parametrize("num_highways", [0, 1, 3])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -102,15 +92,13 @@ def test_vectors_equal_the_oracle(activation: str, num_highways: int, output_dim
 
 @pytest.mark.parametrize("chunk_words", [1, 3, 5, len(WORDS)])
 def test_words_come_back_in_their_order_whatever_is_computed_at_once(
-    monkeypatch: pytest.MonkeyPatch, way: str, chunk_words: int
+    monkeypatch: pytest.MonkeyPatch, chunk_words: int
 ) -> None:
-    module = token_layer if way == "windows" else character_windows
-    monkeypatch.setattr(module, "_CHUNK_WORDS", chunk_words)
+    monkeypatch.setattr(token_layer, "_CHUNK_WORDS", chunk_words)
     assert_equal_to_the_oracle(build_cnn(), WORDS)
     assert build_cnn().encode(spellings(WORDS)[:0]).shape == (0, OUTPUT)
 
 
-@pytest.mark.usefixtures("way")
 def test_a_filter_may_respond_most_to_padding() -> None:
     """Worked by hand. Cutting off padding must leave what such a filter responds to, where a word has that much."""
     cnn = build_cnn(filters=((3, 1),), num_highways=0, output_dim=1)
@@ -127,7 +115,6 @@ def test_a_filter_may_respond_most_to_padding() -> None:
         assert cnn.encode(spellings(["x"])).tolist() == expected[:1]
 
 
-@pytest.mark.usefixtures("way")
 def test_products_in_bfloat16_are_close_and_autocast_chooses_them_too() -> None:
     cnn = build_cnn().float()
     inputs = TokenInputs(torch.arange(len(WORDS)), spellings(WORDS))
