@@ -3,12 +3,9 @@
 The readers run in environments of their own, one of them in Python 3.7, so this needs no more than that and NumPy.
 """
 
-# ruff: noqa: T201  # the readers' answers
-
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable, List, NamedTuple  # noqa: UP035  # Python 3.7 cannot index the others
@@ -16,8 +13,6 @@ from typing import Callable, List, NamedTuple  # noqa: UP035  # Python 3.7 canno
 import numpy as np
 
 Embed = Callable[[List[List[str]]], List[np.ndarray]]  # noqa: UP006
-# simple_elmo's default.
-SPEED_BATCH = 32
 IN_ONE_BATCH, ONE_BY_ONE = CHECKS = ("in one batch", "one by one")
 
 
@@ -27,32 +22,17 @@ class Reading(NamedTuple):
 
 
 def run_reader(versions: str, load: Callable[[Path, int], Embed]) -> None:
-    """Be a reader's program.
+    """Be a reader's program, with the arguments MODEL (a folder), TEXT (segmented) and OUTPUT (an .npz file).
 
-    With the arguments MODEL (a folder), TEXT (segmented) and OUTPUT (an .npz file) it writes the vectors of TEXT. With
-    MODEL and TEXT it loads the model once, prints the versions, and for each line of standard input the seconds and
-    the processor seconds in which it has embedded all of TEXT, in batches of SPEED_BATCH.
-    `load` takes MODEL and a batch size; what it returns reads sentences in batches of that size, first from zero state.
+    It writes the vectors of TEXT. `load` takes MODEL and a batch size; what it returns reads sentences in batches of
+    that size, first from zero state.
     """
-    model, text, *output = map(Path, sys.argv[1:])
+    model, text, output = map(Path, sys.argv[1:])
     sentences = load_sentences(text)
-    if output:
-        vectors = {
-            IN_ONE_BATCH: load(model, len(sentences))(sentences), ONE_BY_ONE: load(model, 1)(sentences)
-        }  # fmt: skip
-        save_reading(output[0], Reading(versions, vectors))
-    else:
-        answer_with_seconds(versions, load(model, SPEED_BATCH), sentences)
-
-
-def answer_with_seconds(versions: str, embed: Embed, sentences: list[list[str]]) -> None:
-    """Print the versions when ready; for each line of input the seconds and processor seconds that embedding takes."""
-    embed(sentences[: 2 * SPEED_BATCH])
-    print(versions, flush=True)
-    for _ in sys.stdin:
-        started_at, processor_before = time.perf_counter(), time.process_time()
-        embed(sentences)
-        print(time.perf_counter() - started_at, time.process_time() - processor_before, flush=True)
+    vectors = {
+        IN_ONE_BATCH: load(model, len(sentences))(sentences), ONE_BY_ONE: load(model, 1)(sentences)
+    }  # fmt: skip
+    save_reading(output, Reading(versions, vectors))
 
 
 def load_sentences(path: Path) -> list[list[str]]:
