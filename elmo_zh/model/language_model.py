@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ class LanguageModel:
         shape = json.loads(json.dumps(asdict(self.bilm.shape)))  # tuples become lists, as in the file
         return {**shape, "tie_softmax": self.is_tied, "vocabulary_digest": vocabulary_digest}
 
-    def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: Path) -> None:
+    def require_same(self, described: Mapping[str, Any], vocabulary_digest: str, where: object) -> None:
         """Raise RunError, naming the first difference, if a checkpoint belongs to a different model or vocabulary."""
         for name, value in self.describe(vocabulary_digest).items():
             if described.get(name) != value:
