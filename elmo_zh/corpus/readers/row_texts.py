@@ -25,6 +25,7 @@ from elmo_zh.corpus.readers.rows import (
     other_columns,
     starts_as_json,
     starts_as_json_lines,
+    texts_with_paths,
     values_with_paths,
 )
 from elmo_zh.corpus.text_files import lines_of
@@ -76,7 +77,7 @@ class _Opened(NamedTuple):
         for row in self.rows:
             texts = texts_at(row.values, self.paths)
             if not texts:
-                tally.drop(WITHOUT_FIELD, sum(len(value) for _path, value in _strings(row.values)))
+                tally.drop(WITHOUT_FIELD, sum(len(value) for _path, value in texts_with_paths(row.values)))
             has_text = has_text or bool(texts)
             yield [without_variants(text) for text in texts] if self.is_wiki else texts, row
         if not has_text and self.no_text is not None:
@@ -90,12 +91,8 @@ def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
         values = {paths[0]: values.get(paths[0])}
         if isinstance(value := values[paths[0]], str):
             return [value]
-    found = [(path, text) for path, text in _strings(values) if path in paths]
+    found = [(path, text) for path, text in texts_with_paths(values) if path in paths]
     return [text for wanted in paths for path, text in found if path == wanted]
-
-
-def _strings(values: Any) -> Iterator[tuple[str, str]]:
-    return ((path, value) for path, value in values_with_paths(values) if isinstance(value, str))
 
 
 def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
@@ -175,7 +172,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
             raise UnsuitableError(
                 text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
             )
-        texts = [pair for row in first for pair in _strings(row.values)]
+        texts = [pair for row in first for pair in texts_with_paths(row.values)]
         is_wiki = all(row.values.keys() >= _WIKI_FIELDS for row in first)
     paths = list(parse_fields(config.field))
     no_text: CorpusError = CorpusError(

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -107,7 +107,6 @@ def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]
     if kind == "json" or _LIST_OF_OBJECTS.match(text.head(2**10)):
         yield from (Row(number, as_values(item)) for number, item in enumerate(iter_items(text), start=1))
         return
-    decode = json.JSONDecoder(object_pairs_hook=_joined_pairs).decode
     number = 0
     for line_number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
         stripped = line.strip()
@@ -115,7 +114,7 @@ def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]
             continue
         number += 1
         try:
-            record = parse_json(stripped, decode)
+            record = parse_json(stripped, _DECODER.decode)
         except ValueError as error:
             if bad is None:
                 raise CorpusError(
@@ -182,12 +181,16 @@ def cells_between_signs(text: DecodedText) -> Iterator[Cells] | None:
 def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object in which a repeated key has a list of all its values, so that none is lost."""
     record = dict(pairs)
-    if len(record) == len(pairs):
-        return record
-    joined = _Object()
-    for key, value in pairs:
-        joined[key] = value
-    return joined
+    if len(record) < len(pairs):
+        values: dict[str, list[Any]] = {}
+        for key, value in pairs:
+            values.setdefault(key, []).append(value)
+        record = {key: of_key if len(of_key) > 1 else of_key[0] for key, of_key in values.items()}
+    return record
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_joined_pairs)
+_NOT_BLANK = re.compile(r"[^ \t\r\n]")
 
 
 def values_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str | int | float]]:
@@ -201,6 +204,11 @@ def values_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str | in
             waiting.extend(((*path, key), item) for key, item in reversed(value.items()))
         elif value is not None and not isinstance(value, bool):
             yield ".".join(path), value
+
+
+def texts_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the path and value of every text in a row."""
+    return ((path, value) for path, value in values_with_paths(values) if isinstance(value, str))
 
 
 def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -> dict[str, str]:
@@ -235,24 +243,10 @@ def starts_as_objects(head: str) -> bool:
     return starts_as_json_lines(head) or bool(_LIST_OF_OBJECTS.match(head))
 
 
-LONGEST_VALUE_BYTES = 2**26
-# About the memory that a value takes, besides its characters.
-_VALUE_BYTES = 100
-DEEPEST = 1000
-# Never a character in Unicode; it replaces a lone surrogate while the text passes through the parser.
-_SURROGATE_MARK = "\ufdd1"
-_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPED = re.compile(rf"{_HIGH}|{_LOW}")
-# An escape follows an even number of backslashes, since two stand for one.
-_PAIR_OR_SURROGATE = re.compile(rf"(?<!\\)((?:\\\\)*)(?:({_HIGH}{_LOW})|{_HIGH}|{_LOW})")
-# The start of an escape or of a pair at the end of a chunk, which the next chunk may complete.
-_UNFINISHED = re.compile(
-    rf"(?<!\\)(?:\\\\)*((?:{_HIGH})?\\(?:u[0-9a-fA-F]{{0,3}})?|{_HIGH})\Z"
-)  # fmt: skip
-_END_CHARACTERS = 2**10
-
-# The keys of the enclosing objects, and None for each enclosing array, outermost first.
-Around = list[str | None]
+# The characters that are decoded at a time; a value that needs more is decoded again with twice as many.
+_CHUNK = 2**16
+# What is missing at the end of a value: an escape, a number or a name.
+_UNFINISHED = 16
 
 
 def iter_items(text: DecodedText, paths: Collection[str] = ()) -> Iterator[Any]:
@@ -261,143 +255,137 @@ def iter_items(text: DecodedText, paths: Collection[str] = ()) -> Iterator[Any]:
     A path is the keys to a value, joined by dots; arrays do not appear in it. A record inside objects comes inside the
     same keys, so that the paths in it are those in the file. A file without such an array is one record.
     """
-
-    def is_item(around: Around) -> bool:
-        if not around or around[-1] is not None or around.count(None) > 1:
-            return False
-        array = ".".join(key for key in around if key is not None)
-        return not array or any(path == array or path.startswith(f"{array}.") for path in paths)
-
     has_items = False
-    for item in _built(text, is_item):
-        has_items = True
-        yield item
-    if not has_items:
-        yield from (value for value in _built(text, lambda around: not around) if value != [])
+    for keys, value, is_item in _JsonFile(text).values():
+        array = ".".join(keys)
+        if is_item and (not array or any(path == array or path.startswith(f"{array}.") for path in paths)):
+            has_items = True
+            yield _inside(keys, value)
+    if not has_items and (whole := _JsonFile(text).whole()) != []:
+        yield whole
 
 
 def iter_texts(text: DecodedText) -> Iterator[tuple[str, str]]:
     """Yield the path and the value of each text in a JSON file."""
-    for around, event, value in _events(text):
-        if event == "string":
-            yield ".".join(key for key in around if key is not None), value
+    for keys, value, _is_item in _JsonFile(text).values():
+        yield from texts_with_paths(as_values(_inside(keys, value)))
 
 
-def _built(text: DecodedText, is_wanted: Callable[[Around], bool]) -> Iterator[Any]:
-    """Yield the values at the wanted places; no wanted value may be inside another one."""
-    from ijson.common import ObjectBuilder
-
-    builder, depth, prefix = None, 0, list[str]()
-    num_bytes = 0
-    for around, event, value in _events(text):
-        if builder is None and event != "map_key" and not event.startswith("end_") and is_wanted(around):
-            builder, depth, num_bytes = ObjectBuilder(map_type=_Object), len(around), 0
-            prefix = [key for key in around if key is not None]
-        if builder is not None:
-            builder.event(event, value)
-            num_bytes += _VALUE_BYTES + (len(value) if event in ("string", "map_key") else 0)
-            _require_size(text, num_bytes)
-            if len(around) == depth and not event.startswith("start_"):
-                item = builder.value
-                for key in reversed(prefix):
-                    item = {key: item}
-                builder = None
-                yield item
+def _inside(keys: Sequence[str], value: Any) -> Any:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
 
 
-class _Object(dict[str, Any]):
-    """An object in which a repeated key has a list of all its values, so that none is lost."""
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, [self[key], value] if key in self else value)
-
-
-def _events(text: DecodedText) -> Iterator[tuple[Around, str, Any]]:
-    """Yield each event of the parser with the objects and arrays around its value."""
-    # Imported here, so that a machine that only trains does not need it.
-    import ijson
-
-    stream = _Utf8(text)
-    around: Around = []
-    num_events = 0
-    try:
-        for event, value in ijson.basic_parse(stream, buf_size=2**16, use_float=True):
-            num_events += 1
-            stream.num_bytes = 0
-            if event.startswith("end_"):
-                around.pop()
-            yield around, event, restore_surrogates(value) if event == "string" else value
-            if event == "map_key":
-                around[-1] = value
-            elif event.startswith("start_"):
-                around.append("" if event == "start_map" else None)
-                if len(around) > DEEPEST:
-                    raise CorpusError(
-                        _("{name} contains JSON nested more than {depth} levels deep. Flatten the file.").format(
-                            name=text.name, depth=DEEPEST
-                        )
-                    )
-    except (ijson.JSONError, ValueError, SystemError, OverflowError) as error:
-        # After a number with thousands of digits, ijson continues with an error set; the next call raises SystemError.
-        reason = " ".join(str(error.__cause__ or error).split())[:80]
-        unsuitable = UnsuitableError(
-            text.name,
-            N_("not JSON, or truncated"),
-            _("Check the file's format, or download the file again."),
-            reason,
-        )
-        raise (CorpusError(*unsuitable.messages) if num_events > 1 else unsuitable) from None
-
-
-class _Utf8:
-    """The text as a UTF-8 stream that limits how many bytes the parser may read for one value."""
+class _JsonFile:
+    """A JSON file that is decoded value by value, in memory for the longest value."""
 
     def __init__(self, text: DecodedText) -> None:
-        self._text = text
-        self._chunks = mark_surrogates(text.chunks())
-        self.num_bytes = 0
+        self._name, self._chunks = text.name, text.chunks()
+        # What has been read and not decoded starts at `_place`; so many values and lines were before.
+        self._text, self._place, self._num_values, self._num_lines = "", 0, 0, 1
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next chunk, of any length; nothing for size 0, which ijson uses to test the stream."""
-        if size == 0:
-            return b""
-        data = next(filter(None, self._chunks), "").encode("utf-8", "replace")
-        self.num_bytes += len(data)
-        _require_size(self._text, self.num_bytes)
-        return data
+    def whole(self) -> Any:
+        """Return the value that the file consists of."""
+        value = self._value()
+        self._require_end()
+        return value
 
+    def values(self) -> Iterator[tuple[Sequence[str], Any, bool]]:
+        """Yield the keys to each value that is no object, and the value: whole, or item by item if it is an array."""
+        try:
+            yield from self._values(())
+        except RecursionError:
+            raise self._wrong("it is nested too deep", 0) from None
+        self._require_end()
 
-def _require_size(text: DecodedText, num_bytes: int) -> None:
-    if num_bytes > LONGEST_VALUE_BYTES:
-        raise CorpusError(
-            _("{name}: a value or a record is larger than {size} MiB. Split the text into smaller records.").format(
-                name=text.name, size=LONGEST_VALUE_BYTES // 2**20
+    def _values(self, keys: tuple[str, ...]) -> Iterator[tuple[Sequence[str], Any, bool]]:
+        sign = self._sign()
+        if sign not in ("{", "["):
+            yield keys, self._value(), False
+            return
+        end = "}" if sign == "{" else "]"
+        self._place += 1
+        is_first = True
+        while self._sign() != end:
+            if not is_first:
+                self._take(",")
+            is_first = False
+            if sign == "[":
+                yield keys, self._value(), True
+            else:
+                key = self._value()
+                self._take(":")
+                yield from self._values((*keys, str(key)))
+        self._place += 1
+
+    def _sign(self) -> str:
+        """Return the next character that is not white space, or "" at the end."""
+        while True:
+            match = _NOT_BLANK.search(self._text, self._place)
+            self._place = match.start() if match else len(self._text)
+            if match or not self._read():
+                return match[0] if match else ""
+
+    def _take(self, sign: str) -> None:
+        if self._sign() != sign:
+            raise self._wrong(f"expecting {sign}", self._place)
+        self._place += 1
+
+    def _require_end(self) -> None:
+        if self._sign():
+            raise self._wrong("extra data", self._place)
+
+    def _value(self) -> Any:
+        self._sign()
+        while True:
+            problem, place = "", 0
+            try:
+                value, end = parse_json(self._text, lambda text: _DECODER.raw_decode(text, self._place))
+            except ValueError as error:
+                problem, place = getattr(error, "msg", str(error)), getattr(error, "pos", 0)
+                is_whole = place < len(self._text) - _UNFINISHED and not problem.startswith("Unterminated")
+            else:
+                is_whole = end < len(self._text)  # a number may go on
+            if not is_whole and self._read():
+                continue
+            if problem:
+                raise self._wrong(problem, place)
+            self._place = end
+            self._num_values += 1
+            return value
+
+    def _read(self) -> bool:
+        """Read at least as much as is left, so that a long value is decoded few times; return whether there was any."""
+        self._num_lines += self._text.count("\n", 0, self._place)
+        parts = [self._text[self._place :]]
+        num_left = len(parts[0])
+        if num_left > LONGEST_RECORD:
+            raise CorpusError(
+                _("{name}: a value or a record is larger than {size} MiB. Split the text into smaller records.").format(
+                    name=self._name, size=LONGEST_RECORD // 2**20
+                )
             )
+        num_wanted = max(num_left, _CHUNK)
+        for chunk in self._chunks:
+            parts.append(chunk)
+            num_wanted -= len(chunk)
+            if num_wanted <= 0:
+                break
+        self._text, self._place = "".join(parts), 0
+        return len(self._text) > num_left
+
+    def _wrong(self, problem: str, place: int) -> CorpusError:
+        """Return the error for a file that is not JSON or, if it has begun as JSON, is damaged."""
+        line = self._num_lines + self._text.count("\n", 0, place)
+        unsuitable = UnsuitableError(
+            self._name,
+            N_("not JSON, or truncated"),
+            _("Check the file's format, or download the file again."),
+            f"{problem}, {_('line {number}').format(number=line)}",
         )
-
-
-def mark_surrogates(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield JSON in chunks that never split an escape, with a mark in place of each escaped lone surrogate."""
-    held = ""
-    for chunk in chunks:
-        text = held + chunk
-        held = ""
-        if "\\" in text[-12:] and (unfinished := _UNFINISHED.search(text[-_END_CHARACTERS:])):
-            held = unfinished[1]
-            text = text[: len(text) - len(held)]
-        yield _marked(text)
-    yield _marked(held)
-
-
-def _marked(text: str) -> str:
-    if not _ESCAPED.search(text):
-        return text
-    return _PAIR_OR_SURROGATE.sub(lambda match: match[0] if match[2] else match[1] + _SURROGATE_MARK, text)
-
-
-def restore_surrogates(value: str) -> str:
-    """Turn the marks in a text from the parser back into lone surrogates."""
-    return value.replace(_SURROGATE_MARK, "\ud800")
+        has_begun = self._num_values or place > self._place + 1
+        return CorpusError(*unsuitable.messages) if has_begun else unsuitable
 
 
 def starts_as_json(head: str) -> bool:

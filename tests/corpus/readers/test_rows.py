@@ -19,7 +19,7 @@ from elmo_zh.corpus.counts import PassedOver, Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.readers import rows as module
 from elmo_zh.corpus.readers.row_texts import CSV, JSON, JSON_LINES, TSV, WITHOUT_FIELD
-from elmo_zh.corpus.readers.rows import NOT_JSON, mark_surrogates, restore_surrogates
+from elmo_zh.corpus.readers.rows import NOT_JSON
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.text.preparation import TextPreparation
@@ -209,18 +209,46 @@ def test_files_that_are_no_json_or_cut_off(text: str) -> None:
 
 
 def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = message_of(CorpusError, lambda: documents_of(JSON.read, "[" * 100_000))
-    assert told.startswith("a.txt contains JSON nested more than 1000 levels deep")
-    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**18)
-    text = f'["{"天" * 2**18}"]'
+    for text in ("[" * 100_000, '{"a":' * 100_000):
+        assert "nested too deep" in message_of(CorpusError, lambda text=text: documents_of(JSON.read, text))
+    monkeypatch.setattr(module, "LONGEST_RECORD", 2**18)
+    text = f'["{"天" * 2**19}", ["完"]]'
     assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
 
 
 def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Far more bytes than one value may have pass through when no single value has so many."""
-    monkeypatch.setattr(module, "LONGEST_VALUE_BYTES", 2**20)
+    """Far more characters than one value may have pass through when no single value has so many."""
+    monkeypatch.setattr(module, "LONGEST_RECORD", 2**18)
     count = 2**17
     assert sum(1 for _ in documents_of(JSON.read, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from([None, 1]), st.lists(st.integers(0, 200), max_size=5))
+def test_any_json_in_any_chunks(value: Any, indent: int | None, cuts: list[int]) -> None:
+    spelt = json.dumps(value, indent=indent)
+    places = [0, *sorted(cuts), len(spelt)]
+
+    class Chunks:
+        name = "a.json"
+
+        def chunks(self) -> Iterator[str]:
+            yield from (spelt[start:end] for start, end in pairwise(places))
+
+    found = list(module.iter_items(Chunks()))  # type: ignore[arg-type]
+    assert found == (value if isinstance(value, list) else [value])
+    assert list(module.iter_texts(Chunks())) == list(module.texts_with_paths(module.as_values(value)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "place"), [('[\n"一",\n"二" "三"]', "line 3"), ('{"text": "一"}\n\n{}', "line 3")])
+def test_wrong_json_has_a_place(text: str, place: str) -> None:
+    assert place in message_of(CorpusError, lambda: documents_of(JSON.read, text))
 
 
 def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
@@ -230,23 +258,6 @@ def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
     tally = Tally()
     assert read(path, tally) == ["好", "😀", r"a\ud800"]
     assert tally.dropped == {"lines with undecodable bytes": 4}
-
-
-TEXTS = st.text(
-    st.sampled_from(["a", "天", "\\", '"', "\n", "😀", "\ud83d", "\ude00", "u", "d", "8", "0"]), max_size=30
-)
-
-
-@given(TEXTS, st.lists(st.integers(0, 200), max_size=5))
-def test_every_half_is_marked_and_nothing_else_is(text: str, cuts: list[int]) -> None:
-    # A half that stands before the other one is no half, however it was meant.
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    spelt = json.dumps(text)
-    places = [0, *sorted(cuts), len(spelt)]
-    marked = "".join(mark_surrogates(spelt[start:end] for start, end in pairwise(places)))
-    assert not any("\ud800" <= sign <= "\udfff" for sign in json.loads(marked))
-    found = restore_surrogates(json.loads(marked))
-    assert found == "".join("\ud800" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
 
 
 TEXT = "今天天气很好，\n我们去公园散步。"
