@@ -20,7 +20,7 @@ from elmo_zh.errors import ConfigError
 PLUG_INS = '''
 """A segmenter of two characters a token, a corpus format of records between %%."""
 
-from elmo_zh.corpus.readers.formats import CorpusFormat
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 
 
 class Pairs:
@@ -38,12 +38,12 @@ class Lower(Pairs):
         return lambda sentence: [sentence.lower()]
 
 
-def read_records(text, config, tally, passed_over):
-    for record in "".join(text.chunks()).split("%%"):
-        yield iter(record.strip().splitlines())
+def read(text, config, tally):
+    for number, record in enumerate("".join(text.chunks()).split("%%")):
+        yield from (Record(line, {}, number) for line in record.strip().splitlines())
 
 
-RECORDS = CorpusFormat(read=read_records, suffixes=(".records",), starts=lambda head: head.startswith("%%"))
+RECORDS = CorpusFormat(read=read, suffixes=(".records",), starts=lambda head: head.startswith("%%"))
 '''
 ENTRY_POINTS = """
 [elmo_zh.segmenters]

@@ -13,7 +13,7 @@ from string import ascii_letters
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import import_extra
-from elmo_zh.corpus.counts import LineCounts
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.language import N_
 from elmo_zh.text.script import han_share
 
@@ -299,34 +299,34 @@ class LineCleaner:
             min_han_share=config.min_han_share,
         )
 
-    def clean(self, line: str, counts: LineCounts) -> str | None:
+    def clean(self, line: str, tally: Tally) -> str | None:
         """Clean a line, counting changes and drops; return None if it is dropped. The caller counts kept lines."""
         if self.max_characters and len(line) > self.max_characters:
-            counts.drop(TOO_LONG, line)
+            tally.drop_line(TOO_LONG, line)
             return None
         text = line
         if _SUSPECT.search(line):
             if looks_garbled(line):
                 text = self.repair(line) if self.repair else line
-                _count_change("repair_mojibake", line, text, counts)
+                _count_change("repair_mojibake", line, text, tally)
                 if looks_garbled(text):
-                    counts.notice(GARBLED)
+                    tally.notice(GARBLED)
             if self.removes_markup:
                 repaired, text = text, without_markup(text)
-                _count_change("remove_markup", repaired, text, counts)
+                _count_change("remove_markup", repaired, text, tally)
             if line.strip() and not text.strip():
-                counts.drop(ONLY_MARKUP, line)
+                tally.drop_line(ONLY_MARKUP, line)
                 return None
         # A line without any word is counted as such later.
         if self.min_han_share and text.strip() and han_share(text) < self.min_han_share:
-            counts.drop(LITTLE_CHINESE, line)
+            tally.drop_line(LITTLE_CHINESE, line)
             return None
         return text
 
 
-def _count_change(step: str, before: str, after: str, counts: LineCounts) -> None:
+def _count_change(step: str, before: str, after: str, tally: Tally) -> None:
     if after != before:
-        counts.change(step, before, after)
+        tally.change(step, before, after)
 
 
 def looks_garbled(line: str) -> bool:

@@ -4,9 +4,7 @@ The counts of consecutive parts can be added up.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple
 from unicodedata import category
@@ -16,32 +14,43 @@ import msgspec
 from elmo_zh.language import _
 
 MOST_EXAMPLES = 5
-# How many names a record lists for one reason at most.
-_MOST_NAMES = 20
 
 
-@dataclass
-class FoundLines:
-    """Lines of one kind, such as those that one step changed: how many, their characters, and the first examples."""
+class Found(msgspec.Struct):
+    """Lines, records, pages or files of one kind: how many, their characters, and the first examples."""
 
-    lines: int = 0
+    count: int = 0
     characters: int = 0
     characters_after: int = 0  # after the step that changed them
-    examples: list[str | tuple[str, str]] = field(default_factory=list)
+    examples: list[str | tuple[str, str]] = []
 
-    def count(self, line: str) -> None:
-        """Count one line; empty lines are not used as examples."""
-        self.lines += 1
-        self.characters += len(line)
-        if line and len(self.examples) < MOST_EXAMPLES:
-            self.examples.append(shortened(line))
-
-    def add(self, other: "FoundLines") -> None:
-        """Add the counts of later lines."""
-        self.lines += other.lines
+    def add(self, other: "Found") -> None:
+        """Add what was found later."""
+        self.count += other.count
         self.characters += other.characters
         self.characters_after += other.characters_after
         self.examples += other.examples[: MOST_EXAMPLES - len(self.examples)]
+
+
+def _add_to(kinds: dict[str, Found], kind: str, characters: int, example: str, count: int = 1) -> None:
+    found = kinds.setdefault(kind, Found())
+    found.count += count
+    found.characters += characters
+    if example and len(found.examples) < MOST_EXAMPLES:
+        found.examples.append(shortened(example))
+
+
+class Form(msgspec.Struct):
+    """How a file was read: its format, its encoding, and the field or column with its text."""
+
+    format: str
+    encoding: str
+    field: str = ""
+    files: int = 1
+
+    def key(self) -> tuple[str, str, str]:
+        """Return everything but the number of files."""
+        return self.format, self.encoding, self.field
 
 
 class LedgerEntry(NamedTuple):
@@ -53,92 +62,147 @@ class LedgerEntry(NamedTuple):
     characters_out: int
 
 
-@dataclass(slots=True)
-class LineCounts:
-    """Counts the lines of a corpus shard as they are read: kept, dropped, changed, and worth checking.
+class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Counts for one source. Characters are counted as read: `kept_characters` and those of `dropped` are all of them.
 
-    Characters are counted as read, so their total is `kept_characters` plus the characters of `dropped`. Changes to a
-    line are counted when the line is kept. `normalised_characters` counts kept characters after all changes.
+    Changes to a line are counted when the line is kept. `normalised_characters` counts kept characters after all
+    changes.
     """
 
-    kept_lines: int = 0
+    read_as: list[Form] = []
+    # Fields or columns with Chinese text other than the chosen one, with the number of files.
+    other_fields: dict[str, int] = {}
+    # Layouts of plain text that make wrong words (`find_layout`), each with an example.
+    layouts: dict[str, str] = {}
+    documents: int = 0
+    lines: int = 0
     kept_characters: int = 0
     normalised_characters: int = 0
-    steps: dict[str, FoundLines] = field(default_factory=dict)
-    dropped: dict[str, FoundLines] = field(default_factory=dict)
-    noticed: dict[str, FoundLines] = field(default_factory=dict)
-    _changes: dict[str, FoundLines] = field(default_factory=dict, repr=False, compare=False)
-    _notices: list[str] = field(default_factory=list, repr=False, compare=False)
+    changed: dict[str, Found] = {}  # by step of cleaning or normalisation
+    dropped: dict[str, Found] = {}
+    noticed: dict[str, Found] = {}  # kept lines that may be worth checking
+    passed_over: dict[str, Found] = {}  # members of archives and wiki pages that are no text, without characters
+    # Of the current file, set before its first document; and of the current line.
+    read_field: str = ""
+    line_changes: dict[str, Found] = {}
+    line_notices: list[str] = []
 
     @property
-    def lines(self) -> int:
-        """Number of lines, kept and dropped."""
-        return self.kept_lines + sum(found.lines for found in self.dropped.values())
+    def characters(self) -> int:
+        """Number of characters that were read."""
+        return self.kept_characters + sum(found.characters for found in self.dropped.values())
+
+    def num_dropped(self, reason: str) -> int:
+        """Return how many lines, records or elements were left out for a reason."""
+        return self.dropped[reason].count if reason in self.dropped else 0
+
+    def add_fields(self, names: Iterable[str], count: int = 1) -> None:
+        """Count files with Chinese text in other fields."""
+        for name in names:
+            self.other_fields[name] = self.other_fields.get(name, 0) + count
+
+    def add_form(self, form: Form) -> None:
+        """Count files that were read."""
+        known = next((known for known in self.read_as if known.key() == form.key()), None)
+        if known is None:
+            self.read_as.append(msgspec.structs.replace(form))
+        else:
+            known.files += form.files
+
+    def pass_over(self, reason: str, name: str) -> None:
+        """Count a file or a page that does not belong to the corpus."""
+        found = self.passed_over.setdefault(reason, Found())
+        found.count += 1
+        if len(found.examples) < MOST_EXAMPLES:
+            found.examples.append(name)
+
+    def drop(self, reason: str, characters: int, items: int = 1) -> None:
+        """Count text that was read but left out."""
+        _add_to(self.dropped, reason, characters, "", items)
+
+    def drop_line(self, reason: str, line: str) -> None:
+        """Count the current line as dropped, without its changes."""
+        self.lines += 1
+        _add_to(self.dropped, reason, len(line), line)
+        self.line_changes.clear()
+        self.line_notices.clear()
 
     def change(self, step: str, before: str, after: str) -> None:
         """Record that a step changed the current line or one of its sentences."""
-        change = self._changes.get(step)
+        change = self.line_changes.get(step)
         if change is None:
-            has_room = step not in self.steps or len(self.steps[step].examples) < MOST_EXAMPLES
-            change = self._changes[step] = FoundLines(1, examples=[around_change(before, after)] if has_room else [])
+            has_room = step not in self.changed or len(self.changed[step].examples) < MOST_EXAMPLES
+            examples: list[str | tuple[str, str]] = [around_change(before, after)] if has_room else []
+            change = self.line_changes[step] = Found(1, examples=examples)
         change.characters += len(before)
         change.characters_after += len(after)
 
     def notice(self, reason: str) -> None:
         """Record that the current line may be worth checking."""
-        self._notices.append(reason)
+        self.line_notices.append(reason)
 
     def keep(self, line: str, normalised_characters: int) -> None:
         """Count the current line as kept, with its changes."""
-        self.kept_lines += 1
+        self.lines += 1
         self.kept_characters += len(line)
         self.normalised_characters += normalised_characters
-        if self._changes:
-            _add_all(self.steps, self._changes)
-            self._changes.clear()
-        if self._notices:
-            for reason in self._notices:
-                self.noticed.setdefault(reason, FoundLines()).count(line)
-            self._notices.clear()
+        if self.line_changes:
+            _add_all(self.changed, self.line_changes)
+            self.line_changes.clear()
+        for reason in self.line_notices:
+            _add_to(self.noticed, reason, len(line), line)
+        self.line_notices.clear()
 
-    def drop(self, reason: str, line: str) -> None:
-        """Count the current line as dropped, without its changes."""
-        self.dropped.setdefault(reason, FoundLines()).count(line)
-        self._changes.clear()
-        self._notices.clear()
-
-    def merge(self, other: "LineCounts") -> None:
-        """Add the counts of later lines in the corpus."""
-        self.kept_lines += other.kept_lines
-        self.kept_characters += other.kept_characters
-        self.normalised_characters += other.normalised_characters
-        _add_all(self.steps, other.steps)
-        _add_all(self.dropped, other.dropped)
-        _add_all(self.noticed, other.noticed)
+    def add(self, other: "Tally") -> None:
+        """Add the counts of a later part."""
+        for form in other.read_as:
+            self.add_form(form)
+        for name, count in other.other_fields.items():
+            self.add_fields([name], count)
+        self.layouts = {**other.layouts, **self.layouts}
+        for name in ("documents", "lines", "kept_characters", "normalised_characters"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("changed", "dropped", "noticed", "passed_over"):
+            _add_all(getattr(self, name), getattr(other, name))
 
     def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
         """Yield how many characters the kept text had before and after each step, in the order of the steps."""
         characters = self.kept_characters
         for step in steps:
-            change = self.steps.get(step, FoundLines())
+            change = self.changed.get(step, Found())
             after = characters - change.characters + change.characters_after
-            yield LedgerEntry(step, change.lines, characters, after)
+            yield LedgerEntry(step, change.count, characters, after)
             characters = after
         assert characters == self.normalised_characters, "every change belongs to one of the steps"
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the counts as JSON values."""
-        return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+    def described(self) -> dict[str, Any]:
+        """Return the counts of a source for the stage record, without examples."""
+        optional = {"other_fields": self.other_fields, "layouts": self.layouts}
+        return {
+            "read_as": msgspec.to_builtins(self.read_as),
+            **{name: value for name, value in optional.items() if value},
+            "documents": self.documents,
+            "characters": self.characters,
+            "kept_characters": self.kept_characters,
+            "dropped": {
+                reason: {"count": found.count, "characters": found.characters}
+                for reason, found in sorted(self.dropped.items())
+            },
+        }
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "LineCounts":
-        """Restore the counts from a record made by `as_record`, even after a round trip through JSON."""
-        return msgspec.convert(record, cls)
+
+def _add_all(totals: dict[str, Found], others: Mapping[str, Found]) -> None:
+    for kind, found in others.items():
+        totals.setdefault(kind, Found()).add(found)
 
 
-def _add_all(totals: dict[str, FoundLines], others: Mapping[str, FoundLines]) -> None:
-    for reason, found in others.items():
-        totals.setdefault(reason, FoundLines()).add(found)
+def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
+    """Yield one message for each reason why files were skipped, with the first names."""
+    for reason, found in sorted(passed_over.items()):
+        names = ", ".join(map(str, found.examples[:3]))
+        if found.count > 3:
+            names = _("{names} and {count:,} more").format(names=names, count=found.count - 3)
+        yield _("Skipped ({reason}): {names}").format(reason=_(reason), names=names)
 
 
 LONGEST_EXAMPLE = 80
@@ -175,121 +239,3 @@ def around_change(before: str, after: str) -> tuple[str, str]:
     start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0
     mark = "…" if start else ""
     return shortened(mark + before[start:]), shortened(mark + after[start:])
-
-
-@dataclass
-class PassedOver:
-    """Files and pages that were left out of the corpus, by reason: how many, and the first names."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    names: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, reason: str, name: str) -> None:
-        """Count one file or wiki page, and keep its name if it is one of the first."""
-        self.counts[reason] += 1
-        listed = self.names.setdefault(reason, [])
-        if len(listed) < _MOST_NAMES:
-            listed.append(name)
-
-    def extend(self, other: "PassedOver") -> None:
-        """Add the counts of a later part."""
-        for reason, names in other.names.items():
-            listed = self.names.setdefault(reason, [])
-            listed += names[: _MOST_NAMES - len(listed)]
-        self.counts += other.counts
-
-    @classmethod
-    def restored(cls, described: dict[str, Any]) -> "PassedOver":
-        """Restore the counts from the output of `described`."""
-        return cls(
-            counts=Counter({reason: entry["count"] for reason, entry in described.items()}),
-            names={reason: list(entry["names"]) for reason, entry in described.items()},
-        )
-
-    def described(self) -> dict[str, Any]:
-        """Return the counts in the form that a record stores."""
-        return {reason: {"count": n, "names": self.names[reason]} for reason, n in sorted(self.counts.items())}
-
-    def summary_lines(self) -> Iterator[str]:
-        """Yield one message for each reason, with the first names."""
-        for reason, count in sorted(self.counts.items()):
-            names = ", ".join(self.names[reason][:3])
-            if count > 3:
-                names = _("{names} and {count:,} more").format(names=names, count=count - 3)
-            yield _("Skipped ({reason}): {names}").format(reason=_(reason), names=names)
-
-
-@dataclass
-class Tally:
-    """Counts for one source, in characters before any change; kept and dropped text add up to all that was read."""
-
-    # Format, encoding and field of each file in the source; one entry unless the source is an archive.
-    forms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    read_field: str = ""  # Field or column read from the current file; its reader sets it before the first document
-    # Fields or columns with Chinese text other than the chosen one, with the number of files.
-    other_fields: Counter[str] = field(default_factory=Counter)
-    # Layouts of plain text that make wrong words (`find_layout`), each with an example.
-    layouts: dict[str, str] = field(default_factory=dict)
-    documents: int = 0
-    characters: int = 0
-    kept_characters: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    dropped_items: Counter[str] = field(default_factory=Counter)  # Dropped lines, records or elements by reason
-
-    def drop(self, reason: str, characters: int, items: int = 1) -> None:
-        """Count text that was read but left out."""
-        self.characters += characters
-        self.dropped[reason] += characters
-        self.dropped_items[reason] += items
-
-    def take(self, lines: LineCounts) -> None:
-        """Add the counts of this source's kept and dropped lines."""
-        self.characters += lines.kept_characters
-        self.kept_characters += lines.kept_characters
-        for reason, found in lines.dropped.items():
-            self.drop(reason, found.characters, found.lines)
-
-    def extend(self, other: "Tally") -> None:
-        """Add the counts of another part of the same source."""
-        for name in ("forms", "other_fields", "dropped", "dropped_items"):
-            getattr(self, name).update(getattr(other, name))
-        self.layouts = {**other.layouts, **self.layouts}
-        self.documents += other.documents
-        self.characters += other.characters
-        self.kept_characters += other.kept_characters
-
-    @classmethod
-    def restored(cls, described: dict[str, Any]) -> "Tally":
-        """Restore the counts from the output of `described`."""
-        dropped = described["dropped"]
-        forms = {
-            (form["format"], form["encoding"], form.get("field", "")): form["files"] for form in described["read_as"]
-        }
-        return cls(
-            forms=Counter(forms),
-            other_fields=Counter(described.get("other_fields", {})),
-            layouts=described.get("layouts", {}),
-            documents=described["documents"],
-            characters=described["characters"],
-            kept_characters=described["kept_characters"],
-            dropped=Counter({reason: entry["characters"] for reason, entry in dropped.items()}),
-            dropped_items=Counter({reason: entry["items"] for reason, entry in dropped.items()}),
-        )
-
-    def described(self) -> dict[str, Any]:
-        """Return the counts in the form that a record stores."""
-        return {
-            "read_as": [
-                {"format": kind, "encoding": encoding, **({"field": name} if name else {}), "files": count}
-                for (kind, encoding, name), count in sorted(self.forms.items())
-            ],
-            **({"other_fields": dict(sorted(self.other_fields.items()))} if self.other_fields else {}),
-            **({"layouts": self.layouts} if self.layouts else {}),
-            "documents": self.documents,
-            "characters": self.characters,
-            "kept_characters": self.kept_characters,
-            "dropped": {
-                reason: {"items": self.dropped_items[reason], "characters": self.dropped[reason]}
-                for reason in sorted(self.dropped_items)
-            },
-        }

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
-from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.text_files import lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
@@ -226,8 +225,8 @@ UNDECODABLE = N_("lines with undecodable bytes")
 _LONGEST_EXACT_LINE = 2**22
 _BYTE_ORDER_MARK = "\ufeff"
 # JSON can escape lone surrogates, which no file can hold.
-_UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -237,6 +236,7 @@ class DecodedText:
     content: Content
     encoding: Encoding
     is_start: bool = True
+    is_numbered: bool = False  # Whether a command numbers the lines, so that none is split or left out
 
     @property
     def name(self) -> str:
@@ -261,12 +261,10 @@ class DecodedText:
                     return
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines; very long ones are split."""
+        """Yield the lines; very long ones are split, but numbered lines are whole and end only at LF or CR LF."""
+        if self.is_numbered:
+            return (line.removesuffix("\r") for line in self._bounded(self.chunks(), _LONGEST_EXACT_LINE))
         return lines_of_chunks(self.chunks())
-
-    def exact_lines(self) -> Iterator[str]:
-        """Yield unsplit lines that end only at LF or CR LF."""
-        return (line.removesuffix("\r") for line in self._bounded(self.chunks(), _LONGEST_EXACT_LINE))
 
     def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield whole lines; raise CorpusError if one is longer than `longest`."""
@@ -333,28 +331,14 @@ def refuse_bad_bytes(text: DecodedText) -> None:
 
 def without_surrogates(text: str) -> str:
     """Return a text with lone surrogates replaced by U+FFFD."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else SURROGATES.sub("\ufffd", text)
 
 
 def refuse_surrogates(line: str, number: int, name: str) -> None:
     """Raise CorpusError for a line with a lone surrogate, which JSON can escape but no file can contain."""
-    if not line.isascii() and (found := _SURROGATES.search(line)):
+    if not line.isascii() and (found := SURROGATES.search(line)):
         raise CorpusError(
             _("{name}: record {number}, character {place} is half of a surrogate pair. Correct the record.").format(
                 name=name, number=number, place=found.start() + 1
             )
         )
-
-
-def readable_lines(lines: Iterator[str], encoding: Encoding, policy: str, tally: Tally) -> Iterator[str]:
-    """Yield the decodable lines of a document; drop and count the others, or replace their bytes with U+FFFD."""
-    # A file without bad bytes may contain the mark itself.
-    unreadable = _UNREADABLE if encoding.num_bad else _SURROGATES
-    find = unreadable.search
-    for line in lines:
-        if line.isascii() or not find(line):
-            yield line
-        elif policy == "skip-line":
-            tally.drop(UNDECODABLE, len(line))
-        else:
-            yield unreadable.sub("\ufffd", line)

@@ -10,7 +10,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Form, Tally, skipped_lines
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
 from elmo_zh.corpus.readers.plain import layout_messages
@@ -77,8 +77,6 @@ class InputText:
     from_name: str | None = None  # Pattern of file names, such as {year}_{author}.txt, that gives all lines columns
     # How the file was last read: formats, encodings, records without text
     tally: Tally = field(default_factory=Tally, init=False)
-    # Members of an archive that the last reading skipped because they are not text
-    passed_over: PassedOver = field(default_factory=PassedOver, init=False)
     # The files of an archive that the last reading read, and where their lines begin
     members: Members = field(default_factory=Members, init=False)
 
@@ -103,17 +101,18 @@ class InputText:
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
         """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
-        self.tally, self.passed_over, self.members = Tally(), PassedOver(), Members()
+        self.tally, self.members = Tally(), Members()
         reported, num_lines = {_PLAIN}, 0
-        for member, records in read_files(self.source, self.config, self.tally, self.passed_over):
+        for member, records in read_files(self.source, self.config, self.tally):
             if member:
                 self.members.add(member, num_lines)
             else:
                 self._require_fields()
             if reporter is not None:
-                for form in self.tally.forms.keys() - reported:
-                    reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=self._described(form)))
-                reported.update(self.tally.forms)
+                for form in self.tally.read_as:
+                    if form.key() not in reported:
+                        reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=self._described(form)))
+                        reported.add(form.key())
             named = columns_of_name(self.from_name, member or self.source.file_name) if self.from_name else {}
             for record in records:
                 num_lines += 1
@@ -145,7 +144,7 @@ class InputText:
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
-        kinds = {kind for kind, _, _ in self.tally.forms}
+        kinds = {form.format for form in self.tally.read_as}
         if self.config.field and self.source.is_named and kinds and not any(map(has_fields, kinds)):
             raise CorpusError(
                 _(
@@ -158,8 +157,8 @@ class InputText:
                 )
             )
 
-    def _described(self, form: tuple[str, str, str]) -> str:
-        kind, encoding, field_read = form
+    def _described(self, form: Form) -> str:
+        kind, encoding, field_read = form.key()
         is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
         named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
         if field_read:
@@ -170,7 +169,7 @@ class InputText:
         return ", ".join(named)
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
-        if not self.tally.forms:
+        if not self.tally.read_as:
             reporter.note(_("{name} contains no text files.").format(name=self.name))
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
@@ -178,14 +177,14 @@ class InputText:
         layouts = {layout: example for layout, example in self.tally.layouts.items() if layout != "words"}
         for message in layout_messages([(self.name, layouts)]):
             reporter.warn(message)
-        if num_empty := self.tally.dropped_items[WITHOUT_FIELD]:
+        if num_empty := self.tally.num_dropped(WITHOUT_FIELD):
             told = {"name": self.name, "count": num_empty, "total": num_lines}
             message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")
             if num_empty * 2 > num_lines:
                 reporter.warn(f"{message} {_('Choose the right field with --field.')}".format(**told))
             else:
                 reporter.note(message.format(**told))
-        for line in self.passed_over.summary_lines():
+        for line in skipped_lines(self.tally.passed_over):
             reporter.note(line)
 
 

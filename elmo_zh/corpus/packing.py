@@ -32,7 +32,7 @@ from elmo_zh.corpus.content import (
     is_other_name,
     shown,
 )
-from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 
@@ -214,7 +214,7 @@ def is_tar(head: bytes) -> bool:
     return True
 
 
-def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
+def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
     """Yield a zip archive's members in order, or an Excel file's sheets; raise CorpusError if the file is damaged."""
     with damage_as_corpus_error(name, ValueError, NotImplementedError):
         archive = zipfile.ZipFile(packed)
@@ -231,7 +231,7 @@ def zip_contents(packed: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
         require_expansion(name, packed.seek(0, SEEK_END), unpacked_bytes)
         for member in members:
             path = _readable_name(member)
-            if _is_taken(path, name, passed_over):
+            if _is_taken(path, name, tally):
                 if member.flag_bits & 1:
                     raise CorpusError(
                         _("{name} is encrypted. Unpack the archive with its password and give the folder.").format(
@@ -315,7 +315,7 @@ def _readable_name(member: zipfile.ZipInfo) -> str:
     return member.filename
 
 
-def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
+def _is_taken(path: str, archive: str, tally: Tally) -> bool:
     reason = ""
     if is_hidden(PurePosixPath(path)):
         reason = N_("hidden files in archives")
@@ -324,7 +324,7 @@ def _is_taken(path: str, archive: str, passed_over: PassedOver) -> bool:
     elif is_archive_name(path):
         raise _packed_twice(_full_name(archive, path))
     if reason:
-        passed_over.add(reason, _full_name(archive, path))
+        tally.pass_over(reason, _full_name(archive, path))
     return not reason
 
 
@@ -354,7 +354,7 @@ def _member(path: str, archive: str, open_member: Callable[[], AbstractContextMa
     return Content(name=name, file_name=path, open=opened, is_named=False, member=shown(path))
 
 
-def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterator[Content]:
+def tar_contents(stream: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
     """Yield the members of a tar archive in order; each can be read until the next one is requested."""
     with damage_as_corpus_error(name), tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
@@ -363,8 +363,8 @@ def tar_contents(stream: BinaryIO, name: str, passed_over: PassedOver) -> Iterat
             if member.isdir():
                 continue
             if not member.isreg() or member.issparse():
-                passed_over.add(N_("links and other special members of archives"), _full_name(name, member.name))
-            elif _is_taken(member.name, name, passed_over):
+                tally.pass_over(N_("links and other special members of archives"), _full_name(name, member.name))
+            elif _is_taken(member.name, name, tally):
                 with SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
                     extracted = archive.extractfile(member)
                     assert extracted is not None

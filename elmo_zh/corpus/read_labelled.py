@@ -14,7 +14,7 @@ from typing import Any
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, suffix_of
-from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, refuse_surrogates
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.columns import (
@@ -38,7 +38,7 @@ from elmo_zh.corpus.readers.examples import (
     left_out_notes,
     marks_span,
 )
-from elmo_zh.corpus.readers.formats import find_record_format
+from elmo_zh.corpus.readers.formats import find_format
 from elmo_zh.corpus.readers.rows import (
     Objects,
     Row,
@@ -76,7 +76,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
     """Read all examples of a file, which may be compressed or an archive, in any encoding that `segment` reads."""
     files: list[Labelled] = []
     for source in find_sources([str(path)]).sources if not path.is_dir() else ():
-        for text in decoded_files(source, reading.encoding, PassedOver()):
+        for text in decoded_files(source, reading.encoding, Tally()):
             read = read_tagged if reading.kind == "tag" else _read_records
             labelled = read(text, _format_of(text, reading), reading)
             for number, example in enumerate(labelled.examples, start=1):
@@ -101,7 +101,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
-    for text in decoded_files(source, reading.encoding, PassedOver()):
+    for text in decoded_files(source, reading.encoding, Tally()):
         records = _open_records(text, _format_of(text, reading), reading, Counter(), with_label=False).records
         yield from (record.cells for record in records)
 
@@ -111,8 +111,8 @@ def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextCo
     if config.field or not field or field.isdecimal():
         return config
     try:
-        for text in decoded_files(source, config.encoding, PassedOver()):
-            kind = find_record_format(text, config.format)
+        for text in decoded_files(source, config.encoding, Tally()):
+            kind = find_format(replace(text, is_numbered=True), config.format)
             if kind in ("csv", "tsv", "json", "jsonl") and field in open_rows(text, kind, 1).names(has_header=True):
                 return replace(config, field=field)
     except UnsuitableError:

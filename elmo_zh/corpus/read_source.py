@@ -4,23 +4,26 @@ A large file of plain text, JSON lines or a MediaWiki dump is divided into byte 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from typing import Any, BinaryIO, TypeVar
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
+from typing import Any, BinaryIO
 
 import msgspec
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content, UnsuitableError, is_archive_name, suffix_of
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Form, Tally
 from elmo_zh.corpus.encodings import (
+    SURROGATES,
+    UNDECODABLE,
+    UNREADABLE,
     DecodedText,
     Encoding,
     find_encoding,
-    readable_lines,
     refuse_bad_bytes,
     refuse_surrogates,
 )
@@ -35,25 +38,16 @@ from elmo_zh.corpus.packing import (
     unpacked,
     zip_contents,
 )
-from elmo_zh.corpus.readers.formats import (
-    Documents,
-    Record,
-    find_format,
-    find_record_format,
-    read_documents,
-    read_records,
-)
+from elmo_zh.corpus.readers.formats import Record, find_format, load_format
 from elmo_zh.corpus.readers.row_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 
-Item = TypeVar("Item")
+Documents = Iterator[Iterator[str]]
 
 
-def read_source(
-    source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver, *, trusts_head: bool = False
-) -> Documents:
+def read_documents(source: Source, config: TextConfig, tally: Tally, *, trusts_head: bool = False) -> Documents:
     """Yield the documents of a source, each an iterator over lines, to be read before the next document.
 
     The tally counts dropped text; the caller counts the lines that are yielded. With `trusts_head`, a file whose start
@@ -63,53 +57,68 @@ def read_source(
         CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
     """
     try:
-        yield from _read_contents(
-            source, passed_over, lambda content: _read_content(content, config, tally, passed_over, trusts_head)
-        )
+        for _member, records in read_files(source, config, tally, numbered=False, trusts_head=trusts_head):
+            yield from _documents(records, tally)
     except UnsuitableError as error:
         if source.is_named:
             raise
-        passed_over.add(error.reason, source.name)
+        tally.pass_over(error.reason, source.name)
+
+
+def _documents(records: Iterator[Record], tally: Tally) -> Documents:
+    for _number, document in groupby(records, key=attrgetter("document")):
+        tally.documents += 1
+        yield map(itemgetter(0), document)
 
 
 def read_files(
-    source: Source, config: TextConfig, tally: Tally, passed_over: PassedOver
+    source: Source, config: TextConfig, tally: Tally, *, numbered: bool = True, trusts_head: bool = False
 ) -> Iterator[tuple[str, Iterator[Record]]]:
-    """Yield each file's path in its archive, or "", and its records, which must be read before the next file."""
-    return _read_contents(
-        source, passed_over, lambda content: _read_records_of_content(content, config, tally, passed_over)
-    )
+    """Yield each file's path in its archive, or "", and its records, which must be read before the next file.
 
-
-def decoded_files(source: Source, encoding: str, passed_over: PassedOver) -> Iterator[DecodedText]:
-    """Yield each file of a source as decoded text, to be read before the next; raise CorpusError for bad bytes."""
-
-    def decode(content: Content) -> Iterator[DecodedText]:
-        text = DecodedText(content, find_encoding(content, encoding))
-        refuse_bad_bytes(text)
-        yield text
-
-    return _read_contents(source, passed_over, decode)
-
-
-def _read_contents(
-    source: Source, passed_over: PassedOver, read: Callable[[Content], Iterator[Item]]
-) -> Iterator[Item]:
-    before = Stamp.of(source)
-    for content in _contents(source, passed_over):
+    If lines are numbered, none is left out: undecodable bytes raise CorpusError.
+    """
+    strict = numbered or config.bad_bytes == "strict"
+    texts = decoded_files(source, config.encoding, tally, strict=strict, trusts_head=trusts_head)
+    for text in texts:
+        text = replace(text, is_numbered=numbered)
         try:
-            yield from read(as_json_lines(content) if is_parquet(content) else content)
+            records = _begun(text, config, tally)
         except UnsuitableError as error:
-            if content.is_named or content.name == source.name:
-                raise
-            passed_over.add(error.reason, content.name)
+            _pass_over(error, text.content, source, tally)
+            continue
+        yield text.content.member, records
+
+
+def decoded_files(
+    source: Source, encoding: str, tally: Tally, *, strict: bool = True, trusts_head: bool = False
+) -> Iterator[DecodedText]:
+    """Yield each file of a source as decoded text, to be read before the next; `strict` raises for bad bytes."""
+    before = Stamp.of(source)
+    for content in _contents(source, tally):
+        try:
+            packed = as_json_lines(content) if is_parquet(content) else content
+            text = DecodedText(packed, find_encoding(packed, encoding, trusts_head=trusts_head))
+        except UnsuitableError as error:
+            _pass_over(error, content, source, tally)
+            continue
+        if strict:
+            refuse_bad_bytes(text)
+        yield text
     before.require(source)
 
 
-def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
+def _pass_over(error: UnsuitableError, content: Content, source: Source, tally: Tally) -> None:
+    """Count a member of an archive that is no text; raise the error for any other file."""
+    if content.is_named or content.name == source.name:
+        raise error
+    tally.pass_over(error.reason, content.name)
+
+
+def _contents(source: Source, tally: Tally) -> Iterator[Content]:
     with source.open_packed() as stream:
         if stream.read(4) in ZIP_STARTS:
-            yield from zip_contents(stream, source.name, passed_over)
+            yield from zip_contents(stream, source.name, tally)
             return
     with source.open() as stream:
         head = stream.read(512)
@@ -117,7 +126,7 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
         if is_tar(head) or (is_archive_name(source.file_name) and head and not any(head)):
             stream.close()
             with source.open() as again:
-                yield from tar_contents(again, source.name, passed_over)
+                yield from tar_contents(again, source.name, tally)
             return
     if is_archive_name(source.file_name) and source.path.stat().st_size:
         raise CorpusError(
@@ -125,53 +134,42 @@ def _contents(source: Source, passed_over: PassedOver) -> Iterator[Content]:
                 name=source.name, kind=suffix_of(source.file_name)
             )
         )
-    yield Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
+    yield source.content()
 
 
-def _read_content(
-    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver, trusts_head: bool
-) -> Documents:
-    text = DecodedText(content, find_encoding(content, config.encoding, trusts_head=trusts_head))
-    if config.bad_bytes == "strict":
-        refuse_bad_bytes(text)
+def _begun(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Return the records of a file, and count its format once the first one has been read."""
     kind = find_format(text, config.format)
     tally.read_field = ""
-    documents = read_documents(kind, text, config, tally, passed_over)
-    for document in _begun(documents, kind, text, tally):
-        tally.documents += 1
-        yield readable_lines(document, text.encoding, config.bad_bytes, tally)
+    records = load_format(kind).read(text, config, tally)
+    first = next(records, None)
+    tally.add_form(Form(kind, text.encoding.name, tally.read_field))
+    return _readable(chain([] if first is None else [first], _rest(records)), text, config, tally)
 
 
-def _read_records_of_content(
-    content: Content, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Iterator[tuple[str, Iterator[Record]]]:
-    text = DecodedText(content, find_encoding(content, config.encoding))
-    refuse_bad_bytes(text)
-    kind = find_record_format(text, config.format)
-    tally.read_field = ""
-    records = _begun(read_records(kind, text, config, tally, passed_over), kind, text, tally)
-    yield content.member, _checked(records, text.name)
-
-
-def _checked(records: Iterator[Record], name: str) -> Iterator[Record]:
-    for number, record in enumerate(records, start=1):
-        refuse_surrogates(record.line, number, name)
-        yield record
-
-
-def _begun(items: Iterator[Item], kind: str, text: DecodedText, tally: Tally) -> Iterator[Item]:
-    """Count a file's format once its first document or record has been read; return all documents or records."""
-    first = next(items, None)
-    tally.forms[kind, text.encoding.name, tally.read_field] += 1
-    return chain([] if first is None else [first], _rest(items))
-
-
-def _rest(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the documents or lines after the first; the file is clearly a corpus by now, so any error means damage."""
+def _rest(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the records after the first; the file is clearly a corpus by now, so any error means damage."""
     try:
-        yield from items
+        yield from records
     except UnsuitableError as error:
         raise CorpusError(*error.messages) from None
+
+
+def _readable(records: Iterator[Record], text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the decodable lines; drop and count the others, replace their bytes with U+FFFD or, if numbered, raise."""
+    # A file without bad bytes may contain the mark itself.
+    unreadable = UNREADABLE if text.encoding.num_bad else SURROGATES
+    find = unreadable.search
+    for number, record in enumerate(records, start=1):
+        line = record.line
+        if line.isascii() or not find(line):
+            yield record
+        elif text.is_numbered:
+            refuse_surrogates(line, number, text.name)
+        elif config.bad_bytes == "skip-line":
+            tally.drop(UNDECODABLE, len(line))
+        else:
+            yield record._replace(line=unreadable.sub("\ufffd", line))
 
 
 _BLOCK_BYTES = 2**18
@@ -224,7 +222,7 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
         head = file.read(512)
     if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):
         return None
-    content = Content(name=source.name, file_name=source.file_name, open=source.open, is_named=source.is_named)
+    content = source.content()
     is_packed = compression_of(head) is not None
     if is_packed:
         # Dumps are always UTF-8; reading one twice to make sure would take as long as all the rest.
@@ -247,7 +245,7 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
     if kind == "jsonl":
         tally = Tally()
         try:
-            next(read_documents("jsonl", text, config, tally, PassedOver()), None)
+            next(load_format("jsonl").read(text, config, tally), None)
         except CorpusError:
             return None  # reading it raises the error
         return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
@@ -280,24 +278,21 @@ def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None
     return None
 
 
-def read_range(
-    source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally, passed_over: PassedOver
-) -> Documents:
-    """Yield the documents in a range, as `read_source` does for a file; a document that spans ranges counts once."""
-    opened = partial(_open_range, source, byte_range)
-    content = Content(name=source.name, file_name=source.file_name, open=opened, is_named=source.is_named)
+def read_range(source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally) -> Documents:
+    """Yield the documents in a range, as `read_documents` does for a file; one that spans ranges counts once."""
+    content = replace(source.content(), open=partial(_open_range, source, byte_range))
     text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
-    if byte_range.start == 0:
-        tally.forms[byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))] += 1
-        tally.other_fields.update(byte_range.other_fields)
-    goes_on = byte_range.kind == "text" and config.document == "file" and byte_range.start > 0
+    if text.is_start:
+        tally.add_form(Form(byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))))
+        tally.add_fields(byte_range.other_fields)
     if byte_range.kind == "jsonl":
-        documents = read_part_of_json_lines(text, byte_range.field, config, tally)
+        records = read_part_of_json_lines(text, byte_range.field, config, tally)
     else:
-        documents = read_documents(byte_range.kind, text, config, tally, passed_over)
-    for document in documents:
-        tally.documents += not goes_on
-        yield readable_lines(document, byte_range.encoding, config.bad_bytes, tally)
+        records = load_format(byte_range.kind).read(text, config, tally)
+    goes_on = byte_range.kind == "text" and config.document == "file" and not text.is_start
+    for document in _documents(_readable(records, text, config, tally), tally):
+        tally.documents -= goes_on
+        yield document
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, is_corpus_name, kinds_shown, shown
-from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, kinds_shown, shown
+from elmo_zh.corpus.counts import Tally, skipped_lines
 from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _, ngettext
@@ -31,6 +31,10 @@ class Source:
     file_name: str
     is_named: bool  # Whether the user named this file, not a folder that holds it
     is_local: bool = True  # Whether this is the user's own file, not a copy of standard input
+
+    def content(self) -> Content:
+        """Return the file as content."""
+        return Content(name=self.name, file_name=self.file_name, open=self.open, is_named=self.is_named)
 
     def open_packed(self) -> BinaryIO:
         """Open the bytes as they are on disk."""
@@ -102,11 +106,11 @@ class Sources:
         """Tell the user which files in the given folders are not read."""
         # A file whose name begins with a text's name is most likely an output that an earlier command made from it.
         texts = {source.path for source in self.sources}
-        skipped = PassedOver()
+        skipped = Tally()
         for path in self.passed_over:
             if texts.isdisjoint(_without_suffixes(path)):
-                skipped.add(N_("files whose names do not suggest text"), path.name)
-        for line in skipped.summary_lines():
+                skipped.pass_over(N_("files whose names do not suggest text"), path.name)
+        for line in skipped_lines(skipped.passed_over):
             reporter.note(line)
         if self.outputs:
             named = first_ten(list(map(str, self.outputs)))

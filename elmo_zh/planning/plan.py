@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import Config, TextConfig, VocabConfig, result_settings
-from elmo_zh.corpus.counts import PassedOver, Tally
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.counts import Tally, skipped_lines
+from elmo_zh.corpus.read_source import read_documents
 from elmo_zh.corpus.sources import Source, Sources
 from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
@@ -83,7 +83,7 @@ class Sample:
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
         """Read the files, largest first, each for a time that depends on its size; CorpusError if there is no text."""
         self.lines: list[str] = []
-        self.passed_over = PassedOver()
+        self.tally = Tally()
         self.num_bytes = self.num_files = self.num_unreached = 0
         # All text is counted, even where `segment` would refuse it.
         self._config = replace(config, bad_bytes="skip-line") if config.bad_bytes == "strict" else config
@@ -116,7 +116,7 @@ class Sample:
         """Read a file until its time is up; return the counts, and the fraction of the file that was read."""
         watched, counts, tally = _WatchedSource(**vars(source), opened=[]), Counter[str](), Tally()
         size, reached, is_whole = source.path.stat().st_size, 0, True
-        documents = read_source(watched, self._config, tally, self.passed_over, trusts_head=True)
+        documents = read_documents(watched, self._config, tally, trusts_head=True)
         for line in chain.from_iterable(documents):
             num_bytes = len(line.encode("utf-8", "replace"))
             counts.update(line_characters=len(line), line_bytes=num_bytes)
@@ -128,7 +128,8 @@ class Sample:
                 is_whole = False
                 break
             reached = max(reached, position)
-        self.num_files += tally.forms.total()
+        self.tally.add(tally)
+        self.num_files += sum(form.files for form in tally.read_as)
         self.num_unreached += not is_whole
         counts.update(documents=tally.documents, characters=tally.characters + counts["line_characters"])
         return counts, 1.0 if is_whole else reached / size
@@ -241,7 +242,7 @@ def make_plan(
     """Estimate the counts, times, disk space and memory of a run from a sample; return the content of plan.json."""
     config = replace(config, text=replace(config.text, user_dictionary=str(user_dictionary or "")))
     sample = Sample(sources.sources, config.text, limits)
-    for line in sample.passed_over.summary_lines():
+    for line in skipped_lines(sample.tally.passed_over):
         reporter.note(line)
     reporter.note(_("Trying the stages on the sample ..."))
     trial = try_stages(sample, config, limits.seconds)

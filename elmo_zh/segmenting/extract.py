@@ -13,13 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, UnsuitableError
-from elmo_zh.corpus.counts import PassedOver, Tally
-from elmo_zh.corpus.read_source import ByteRange, read_range, read_source, split_source
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.read_source import ByteRange, read_documents, read_range, split_source
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.arrays import read_numbers
@@ -215,15 +216,14 @@ class Extract:
     def __call__(self, task: ExtractTask, files: Files) -> Json:
         """Return the sizes of the shards, the number of bytes read, and a tally of each source."""
         tallies = {numbered.number: Tally() for numbered in task.sources}
-        passed_over = PassedOver()
         writer = TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), self.rule)
         for numbered in task.sources:
             source, tally = numbered.source, tallies[numbered.number]
             numbered.stamp.require(source)
             if task.byte_range:
-                documents = read_range(source, task.byte_range, self.config, tally, passed_over)
+                documents = read_range(source, task.byte_range, self.config, tally)
             else:
-                documents = read_source(source, self.config, tally, passed_over)
+                documents = read_documents(source, self.config, tally)
             try:
                 for document in documents:
                     writer.start_document(numbered.number)
@@ -237,6 +237,5 @@ class Extract:
         return {
             "bytes": task.num_bytes,
             "shard_sizes": writer.sizes,
-            "tallies": {number: tally.described() for number, tally in tallies.items()},
-            "passed_over": passed_over.described(),
+            "tallies": msgspec.to_builtins({str(number): tally for number, tally in tallies.items()}),
         }

@@ -1,12 +1,11 @@
 """Report the text that the segment stage read, changed and dropped, on screen and in its record."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import GARBLED
-from elmo_zh.corpus.counts import FoundLines
+from elmo_zh.corpus.counts import skipped_lines
 from elmo_zh.corpus.encodings import UNDECODABLE
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
@@ -20,39 +19,32 @@ _MAX_FORMS = 8
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
     """Describe, for the stage record, the text that was read from the named sources, changed, dropped or skipped."""
+    total = result.total
     for path in sources.passed_over:
-        result.passed_over.add("files whose names do not suggest text", str(path))
+        total.pass_over("files whose names do not suggest text", str(path))
     for path in sources.outputs:
-        result.passed_over.add("elmo-zh outputs", str(path))
-    lines, dropped_items = result.lines, sum((tally.dropped_items for tally in result.tallies), Counter())
-    return {
-        "changed": {
-            entry.step: {**entry._asdict(), "examples": lines.steps[entry.step].examples}
-            for entry in lines.ledger(STEPS)
-            if entry.lines
-        },
-        "dropped": {
-            reason: {
-                "lines": items,  # or records, or elements
-                "characters": result.counts.dropped.get(reason, 0),
-                "examples": lines.dropped.get(reason, FoundLines()).examples,
-            }
-            for reason, items in sorted(dropped_items.items())
-        },
-        "noticed": {
-            reason: {"lines": found.lines, "characters": found.characters, "examples": found.examples}
-            for reason, found in sorted(lines.noticed.items())
-        },
-        "sources": {name: tally.described() for name, tally in zip(names, result.tallies, strict=True)},
-        "passed_over": result.passed_over.described(),
+        total.pass_over("elmo-zh outputs", str(path))
+    changed = {
+        entry.step: {**entry._asdict(), "examples": total.changed[entry.step].examples}
+        for entry in total.ledger(STEPS)
+        if entry.lines
     }
+    found = {
+        name: {
+            kind: {"count": found.count, "characters": found.characters, "examples": found.examples}
+            for kind, found in sorted(getattr(total, name).items())
+        }
+        for name in ("dropped", "noticed", "passed_over")
+    }
+    described = {name: tally.described() for name, tally in zip(names, result.tallies, strict=True)}
+    return {"changed": changed, **found, "sources": described}
 
 
 def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
     """Report the text that was read, changed, dropped and written, and warn about anything that users should check."""
     counts = result.counts
     _report_forms(result, reporter)
-    for line in result.passed_over.summary_lines():
+    for line in skipped_lines(result.total.passed_over):
         reporter.note(line)
     reporter.note(
         _(
@@ -80,15 +72,15 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
 
 
 def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
-    forms = sum((tally.forms for tally in result.tallies), Counter())
-    if set(forms) <= {("text", "utf-8", "")}:
+    forms = sorted(result.total.read_as, key=lambda form: -form.files)
+    if {form.key() for form in forms} <= {("text", "utf-8", "")}:
         return
-    for (kind, encoding, name), count in forms.most_common(_MAX_FORMS):
-        form = f"{encoding.upper()}, {name}" if name else encoding.upper()
-        files = counted(count, "{number} file", "{number} files")
-        reporter.note(_("Read {count} as {kind} in {form}.").format(count=files, kind=kind, form=form))
-    if others := sum((tally.other_fields for tally in result.tallies), Counter()):
-        reporter.note(other_fields_note(others))
+    for form in forms[:_MAX_FORMS]:
+        named = f"{form.encoding.upper()}, {form.field}" if form.field else form.encoding.upper()
+        files = counted(form.files, "{number} file", "{number} files")
+        reporter.note(_("Read {count} as {kind} in {form}.").format(count=files, kind=form.format, form=named))
+    if result.total.other_fields:
+        reporter.note(other_fields_note(result.total.other_fields))
 
 
 def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
@@ -96,21 +88,21 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig)
     without = [
         (name, number, number + tally.documents)
         for name, tally in zip(names, result.tallies, strict=True)
-        if (number := tally.dropped_items[WITHOUT_FIELD]) > tally.documents
+        if (number := tally.num_dropped(WITHOUT_FIELD)) > tally.documents
     ]
     for name, num_without, number in without[:1]:  # other files are in the record
         yield _(
             "{name}: {num_without} of {value} records lack the field that was read. Specify the right field with"
             " --field, or several fields: --field text,content"
         ).format(name=name, num_without=f"{num_without:,}", value=f"{number:,}")
-    if num_undecodable := sum(tally.dropped_items[UNDECODABLE] for tally in result.tallies):
+    if num_undecodable := result.total.num_dropped(UNDECODABLE):
         yield _(
             "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes"
             " replace; stages/segment.json in the run folder shows how many characters each source lost."
         ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
-    if garbled := result.lines.noticed.get(GARBLED):
+    if garbled := result.total.noticed.get(GARBLED):
         yield _("{lines} may have been decoded with the wrong encoding, such as: {examples} ... {advice}").format(
-            lines=counted(garbled.lines, "{number} line", "{number} lines"),
+            lines=counted(garbled.count, "{number} line", "{number} lines"),
             examples=garbled.examples[0],
             advice=_("Specify the right encoding (--encoding), or get the original file.")
             if config.repair_mojibake

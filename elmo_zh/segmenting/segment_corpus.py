@@ -7,8 +7,7 @@ training and held-out text, chosen among the paragraphs of all shards that have 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -16,12 +15,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
-from elmo_zh.corpus.counts import LineCounts, PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers.formats import has_fields
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine import EngineChoice
@@ -66,18 +66,18 @@ class CorpusPreparation:
         """Build the preparation that the settings describe, using the run's copy of the user dictionary."""
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
-    def sentences(self, line: str, counts: LineCounts) -> list[list[str]]:
+    def sentences(self, line: str, tally: Tally) -> list[list[str]]:
         """Return the tokens of each sentence in a raw line, [] for a dropped line; count the line and its changes."""
-        cleaned = self.cleaner.clean(line, counts)
+        cleaned = self.cleaner.clean(line, tally)
         if cleaned is None:
             return []
-        texts = self.preparation.sentence_texts(cleaned, counts.change)
+        texts = self.preparation.sentence_texts(cleaned, tally.change)
         segment = self.preparation.segment
         sentences = [tokens for text in texts if (tokens := segment(text))]
         if sentences:
-            counts.keep(line, sum(map(len, texts)))
+            tally.keep(line, sum(map(len, texts)))
         else:
-            counts.drop(EMPTY, line)
+            tally.drop_line(EMPTY, line)
         return sentences
 
 
@@ -97,8 +97,8 @@ class SegmentShards:
     def __call__(self, numbered: tuple[int, TextShard], files: Files) -> Json:
         """Write a shard's paragraphs and their index; return its counts."""
         number, shard = numbered
-        counts: dict[int, LineCounts] = {}
-        paragraphs = self._iter_paragraphs(number, shard, counts)
+        tallies: dict[int, Tally] = {}
+        paragraphs = self._iter_paragraphs(number, shard, tallies)
         with (
             files.file("txt") as unfinished,
             unfinished.open("wb") as file,
@@ -108,22 +108,22 @@ class SegmentShards:
             while some := list(islice(paragraphs, _PARAGRAPHS)):
                 file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
                 index.write(index_rows(some).tobytes())
-        sources = {source: lines.as_record() for source, lines in counts.items()}
-        return {"bytes": shard.num_bytes, "sources": sources}
+        sources = {str(source): tally for source, tally in tallies.items()}
+        return {"bytes": shard.num_bytes, "tallies": msgspec.to_builtins(sources)}
 
     def _iter_paragraphs(
-        self, number: int, shard: TextShard, counts: dict[int, LineCounts]
+        self, number: int, shard: TextShard, tallies: dict[int, Tally]
     ) -> Iterator[tuple[list[str], int, bool]]:
         """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
         left_out = self.repeated.in_shard(number) if self.repeated else {}
         numbered = enumerate(shard.iter_lines())
         for source, num_lines in shard.load_runs().tolist():
-            lines = counts.setdefault(source, LineCounts())
+            tally = tallies.setdefault(source, Tally())
             is_first = True
             for line_number, line in islice(numbered, num_lines):
                 if (reason := left_out.get(line_number)) is not None:
-                    lines.drop(REASONS[reason], line)
-                elif segmented := self.preparation.sentences(line, lines):
+                    tally.drop_line(REASONS[reason], line)
+                elif segmented := self.preparation.sentences(line, tally):
                     yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
                     is_first = False
 
@@ -147,12 +147,17 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """The result of the segment stage: total counts, a tally for each source in order, and line counts."""
+    """The result of the segment stage: total counts, and a tally for each source in order and for all of them."""
 
     counts: SegmentCounts
     tallies: list[Tally]
-    lines: LineCounts = field(default_factory=LineCounts)
-    passed_over: PassedOver = field(default_factory=PassedOver)
+    total: Tally = field(default_factory=Tally)
+
+    def add(self, tallies: Mapping[str, Any]) -> None:
+        """Add the tallies of sources, by number, that a worker has returned."""
+        for number, tally in msgspec.convert(tallies, dict[int, Tally], strict=False).items():
+            self.tallies[number].add(tally)
+            self.total.add(tally)
 
 
 def segment_corpus(
@@ -232,9 +237,7 @@ class SegmentJob:
             extracted = part.value()
             for number, num_bytes in enumerate(extracted["shard_sizes"]):
                 shards.append(TextShard(part.file(f"{number:05d}"), num_bytes))
-            result.passed_over.extend(PassedOver.restored(extracted["passed_over"]))
-            for source, tally in extracted["tallies"].items():
-                result.tallies[int(source)].extend(Tally.restored(tally))
+            result.add(extracted["tallies"])
         return shards
 
     def _segment_shards(self, work: Work, shards: list[TextShard], result: SegmentedCorpus) -> list[FinishedPart]:
@@ -245,10 +248,7 @@ class SegmentJob:
         parts = []
         for shard, part in zip(shards, work.run(step, enumerate(shards)), strict=True):
             shard.remove_text()
-            for source, record in part.value()["sources"].items():
-                lines = LineCounts.from_record(record)
-                result.tallies[int(source)].take(lines)
-                result.lines.merge(lines)
+            result.add(part.value()["tallies"])
             parts.append(part)
         _add_up(result)
         return parts
@@ -287,7 +287,7 @@ class SegmentJob:
 
 def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
     """Raise CorpusError if fields were asked for but no file in the corpus has any."""
-    kinds = {kind for tally in result.tallies for kind, _, _ in tally.forms}
+    kinds = {form.format for form in result.total.read_as}
     if field and kinds and not any(map(has_fields, kinds)):
         names = ", ".join(source.name for source in corpus.sources[:3])
         raise CorpusError(
@@ -296,18 +296,16 @@ def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> Non
 
 
 def _add_up(result: SegmentedCorpus) -> None:
-    result.counts.lines = result.lines.lines
-    for tally in result.tallies:
-        result.counts.documents += tally.documents
-        result.counts.characters += tally.characters
-        result.counts.kept_characters += tally.kept_characters
-    dropped = sum((tally.dropped for tally in result.tallies), Counter())
-    result.counts.dropped = {reason: number for reason, number in sorted(dropped.items()) if number}
+    for name in ("documents", "lines", "characters", "kept_characters"):
+        setattr(result.counts, name, getattr(result.total, name))
+    dropped = sorted(result.total.dropped.items())
+    result.counts.dropped = {reason: found.characters for reason, found in dropped if found.characters}
 
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    others = {**result.passed_over.counts, **result.counts.dropped}
+    skipped = {reason: found.count for reason, found in result.total.passed_over.items()}
+    others = {**skipped, **result.counts.dropped}
     reasons = [f"{_(reason)}: {number:,}" for reason, number in sorted(others.items()) if reason != EMPTY]
     lines = counted(result.counts.lines, "{number} line", "{number} lines")
     found = "; ".join([_("{lines}, none kept").format(lines=lines), *reasons])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import DataFiles, Reading
-from elmo_zh.corpus.counts import PassedOver
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.read_source import decoded_files
 from elmo_zh.corpus.readers.rows import iter_rows, starts_as_objects
 from elmo_zh.corpus.sources import find_sources
@@ -321,7 +321,7 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
     lines_of = cache(lambda name: list(iter_lines((texts or path.parent) / name)))
     marked = []
     for source in find_sources([str(path)]).sources:
-        for text in decoded_files(source, encoding, PassedOver()):
+        for text in decoded_files(source, encoding, Tally()):
             is_json = starts_as_objects(text.head(_LONGEST_LINE))
             for number, values in iter_rows(text, "jsonl" if is_json else "tsv"):
                 try:

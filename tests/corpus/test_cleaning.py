@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import LineCleaner, build_repair, looks_garbled, without_markup
-from elmo_zh.corpus.counts import LineCounts
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.text.script import count_han, han_share
 
 GARBLED = "中文，好。".encode().decode("latin-1")
@@ -41,19 +41,19 @@ GARBLED = "中文，好。".encode().decode("latin-1")
     ],
 )
 def test_lines(settings: dict[str, object], line: str, cleaned: str | None, dropped: str | None) -> None:
-    counts = LineCounts()
+    counts = Tally()
     assert LineCleaner.build(TextConfig(**settings)).clean(line, counts) == cleaned  # type: ignore[arg-type]
     assert list(counts.dropped) == ([dropped] if dropped else [])
-    assert counts.kept_lines == 0  # which is for the caller to say
+    assert counts.lines - len(counts.dropped) == 0  # which is for the caller to say
 
 
 def test_garbled_lines_are_noticed_where_they_stay_so() -> None:
     for changes, noticed in (({}, 1), ({"repair_mojibake": True}, 0)):
-        counts = LineCounts()
+        counts = Tally()
         LineCleaner.build(TextConfig(**changes)).clean(GARBLED, counts)
         counts.keep(GARBLED, 0)
         found = counts.noticed.get("lines that look wrongly decoded")
-        assert (found.lines if found else 0) == noticed
+        assert (found.count if found else 0) == noticed
 
 
 def test_han() -> None:

@@ -38,14 +38,14 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     counts = {"characters": 29, "kept_characters": 26, "dropped": {"lines with undecodable bytes": 3}, "documents": 4}
     assert {name: found["counts"][name] for name in counts} == counts
     assert found["sources"]["d.txt"] == {
-        "read_as": [{"format": "text", "encoding": "utf-8", "files": 1}],
+        "read_as": [{"format": "text", "encoding": "utf-8", "field": "", "files": 1}],
         "documents": 1,
         "characters": 6,
         "kept_characters": 3,
-        "dropped": {"lines with undecodable bytes": {"items": 1, "characters": 3}},
+        "dropped": {"lines with undecodable bytes": {"count": 1, "characters": 3}},
     }
     assert found["sources"]["c.jsonl.gz"]["dropped"] == {
-        "records without the text field": {"items": 1, "characters": 0}
+        "records without the text field": {"count": 1, "characters": 0}
     }
     assert sorted(found["passed_over"]) == [
         "cannot tell which column holds the text",

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from corpus.readers.reading import content_of, read, text_of
+from corpus.readers.reading import content_of, dropped_of, items_of, read, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from messages import message_of
@@ -21,7 +21,6 @@ from elmo_zh.corpus.encodings import (
     Encoding,
     bad_byte,
     find_encoding,
-    readable_lines,
 )
 from elmo_zh.corpus.text_files import lines_of, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
@@ -107,17 +106,15 @@ def test_the_first_bad_byte(data: bytes, encoding: str, expected: tuple[int, int
     assert bad_byte(io.BytesIO(data), encoding) == expected
 
 
-def test_a_lead_byte_does_not_swallow_the_line_end() -> None:
-    data = "好".encode("gb18030") + b"\xba\n" + "山".encode("gb18030")
-    text = DecodedText(content_of(data), Encoding("gb18030", 1))
-    assert list(readable_lines(text.lines(), text.encoding, "skip-line", Tally())) == ["山"]
+def test_a_lead_byte_does_not_swallow_the_line_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("好".encode("gb18030") + b"\xba\n" + "山".encode("gb18030"))
+    assert read(tmp_path / "a.txt", encoding="gb18030") == ["山"]
 
 
-def test_halves_of_characters_that_json_can_spell() -> None:
-    lines = ["苹\ud800果", "好"]
-    sound = Encoding("utf-8", 0)
-    assert list(readable_lines(iter(lines), sound, "skip-line", Tally())) == ["好"]
-    assert list(readable_lines(iter(lines), sound, "replace", Tally())) == ["苹\ufffd果", "好"]
+def test_halves_of_characters_that_json_can_spell(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "苹\\ud800果"}\n{"text": "好"}\n')
+    assert read(tmp_path / "a.jsonl") == ["好"]
+    assert read(tmp_path / "a.jsonl", bad_bytes="replace") == ["苹\ufffd果", "好"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gb18030"])
@@ -140,7 +137,7 @@ def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     path.write_bytes(lines + "苹果山水".encode(encoding)[:-1])
     tally = Tally()
     assert read(path, tally) == ["今天没有下雨。我们去公园。"] * 31
-    assert (tally.dropped, tally.dropped_items) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
+    assert (dropped_of(tally), items_of(tally)) == ({UNDECODABLE: 4}, {UNDECODABLE: 1})
     assert read(path, bad_bytes="replace")[-1] == "苹果山\ufffd"
     told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
     assert told.startswith(f"{path}: line 32 is not valid {encoding.upper()}: byte 0x")

@@ -22,7 +22,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus import packing
 from elmo_zh.corpus import packing as module
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.corpus.sources import find_sources
@@ -102,16 +102,13 @@ def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> 
     else:
         tar_of(path, MEMBERS, "w:" + (name.split(".")[-1] if name.count(".") == 2 else ""))
     before = sorted(tmp_path.rglob("*"))
-    tally, passed_over = Tally(), PassedOver()
-    assert read(path, tally, passed_over) == EXPECTED
-    assert sum(tally.forms.values()) == 5
-    assert passed_over.described() == {
-        "files whose names do not suggest text": {"count": 1, "names": [f"{path}: cat.png"]},
-        "hidden files in archives": {"count": 2, "names": [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]},
-        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found": {
-            "count": 1,
-            "names": [f"{path}: noise"],
-        },
+    tally = Tally()
+    assert read(path, tally) == EXPECTED
+    assert sum(form.files for form in tally.read_as) == 5
+    assert {reason: (found.count, found.examples) for reason, found in tally.passed_over.items()} == {
+        "files whose names do not suggest text": (1, [f"{path}: cat.png"]),
+        "hidden files in archives": (2, [f"{path}: .hidden/x.txt", f"{path}: __MACOSX/x.txt"]),
+        "not text in UTF-8, GB18030 or Big5, and no byte order mark was found": (1, [f"{path}: noise"]),
     }
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -119,9 +116,9 @@ def test_members_in_order_and_what_is_passed_over(tmp_path: Path, name: str) -> 
 def test_names_of_chinese_windows(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.zip", {"abcd.png": b""})
     path.write_bytes(path.read_bytes().replace(b"abcd.png", "新闻".encode("gbk") + b".png"))
-    passed_over = PassedOver()
-    read(path, passed_over=passed_over)
-    assert passed_over.names["files whose names do not suggest text"] == [f"{path}: 新闻.png"]
+    tally = Tally()
+    read(path, tally)
+    assert tally.passed_over["files whose names do not suggest text"].examples == [f"{path}: 新闻.png"]
 
 
 def test_damaged_zip_archives(tmp_path: Path) -> None:
@@ -139,9 +136,9 @@ def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
     others = [tarfile.TarInfo(f"{number}.txt") for number in range(4)]
     for info, kind in zip(others, (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE), strict=True):
         info.type, info.linkname = kind, "/etc/passwd"
-    passed_over = PassedOver()
-    assert read(tar_of(tmp_path / "a.tar", {}, "w", *others), passed_over=passed_over) == []
-    assert passed_over.counts == {"links and other special members of archives": 4}
+    tally = Tally()
+    assert read(tar_of(tmp_path / "a.tar", {}, "w", *others), tally) == []
+    assert tally.passed_over["links and other special members of archives"].count == 4
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.txt.gz", "a.txt.bz2", "a.tar.gz"])

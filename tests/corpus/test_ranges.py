@@ -12,8 +12,8 @@ from messages import message_of
 from packed import DUMP_END, DUMP_START, wiki_page
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import PassedOver, Tally
-from elmo_zh.corpus.read_source import read_range, read_source, split_source
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.read_source import read_documents, read_range, split_source
 from elmo_zh.corpus.sources import Source
 from elmo_zh.errors import CorpusError
 
@@ -26,7 +26,7 @@ def source_of(path: Path) -> Source:
 
 def read_whole(path: Path, config: TextConfig) -> tuple[list[list[str]], Tally]:
     tally = Tally()
-    return [list(document) for document in read_source(source_of(path), config, tally, PassedOver())], tally
+    return [list(document) for document in read_documents(source_of(path), config, tally)], tally
 
 
 def read_parts(path: Path, config: TextConfig, range_bytes: int) -> tuple[list[list[list[str]]], Tally]:
@@ -34,8 +34,8 @@ def read_parts(path: Path, config: TextConfig, range_bytes: int) -> tuple[list[l
     tally, documents = Tally(), []
     for part in split_source(source_of(path), config, range_bytes):
         one = Tally()
-        documents.append([list(found) for found in read_range(source_of(path), part, config, one, PassedOver())])
-        tally.extend(one)
+        documents.append([list(found) for found in read_range(source_of(path), part, config, one)])
+        tally.add(one)
     return documents, tally
 
 

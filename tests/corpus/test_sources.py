@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import PassedOver, Tally
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.read_source import read_documents
 from elmo_zh.corpus.sources import find_sources, gathered_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
@@ -120,7 +120,7 @@ def gathered_lines(folder: Path, *arguments: str) -> dict[str, list[str]]:
     found = {}
     with gathered_sources(arguments, folder / "run", folder / "fetched") as sources:
         for source in sources.sources:
-            documents = read_source(source, TextConfig(), Tally(), PassedOver())
+            documents = read_documents(source, TextConfig(), Tally())
             found[source.name] = [line for document in documents for line in document]
     assert not (folder / "fetched").exists()
     return found
@@ -139,9 +139,9 @@ def test_a_file_that_no_reader_takes_is_passed_over_in_a_folder_and_an_error_by_
     (folder / "package.json").write_text('{"name": "x"}', encoding="utf-8")
     (folder / "feed.xml").write_text("<rss/>", encoding="utf-8")
     (folder / "noise").write_bytes(bytes(range(256)))
-    passed_over = PassedOver()
-    assert read(folder, passed_over=passed_over) == ["苹果"]
-    assert sum(passed_over.counts.values()) == 3
+    tally = Tally()
+    assert read(folder, tally) == ["苹果"]
+    assert sum(found.count for found in tally.passed_over.values()) == 3
     for name in ("package.json", "feed.xml", "noise"):
         assert message_of(CorpusError, lambda name=name: read(folder / name)).startswith(f"{folder / name}: ")
 
@@ -151,7 +151,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     path = tmp_path / "a.txt"
     path.write_text("今天。\n" * 100_003, encoding="utf-8")
     (source,) = find_sources([str(path)]).sources
-    lines = chain.from_iterable(read_source(source, TextConfig(), Tally(), PassedOver()))
+    lines = chain.from_iterable(read_documents(source, TextConfig(), Tally()))
     assert next(lines) == "今天。"
     os.truncate(path, size)
     assert message_of(CorpusError, lambda: list(lines)) == (

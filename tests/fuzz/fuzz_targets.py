@@ -28,10 +28,10 @@ from elmo_zh.config import TextConfig
 from elmo_zh.config.load import load_config
 from elmo_zh.config.schema import Config
 from elmo_zh.config.task_settings import Reading
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.read_labelled import read_labelled
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.read_source import read_documents
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.explore.points import PointLabels
 from elmo_zh.text.entries import Entries
@@ -82,7 +82,7 @@ def _read_corpus(suffix: str, data: bytes, folder: Path) -> None:
     problems = []
     for trusts_head in (False, True):
         try:
-            for document in read_source(source, TextConfig(), Tally(), PassedOver(), trusts_head=trusts_head):
+            for document in read_documents(source, TextConfig(), Tally(), trusts_head=trusts_head):
                 for _ in document:
                     pass
         except Exception as error:

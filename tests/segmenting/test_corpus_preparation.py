@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import LineCleaner
-from elmo_zh.corpus.counts import LineCounts
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.segmenting.segment_corpus import STEPS, CorpusPreparation
 from elmo_zh.text.sentences import split_between_tokens, split_sentences
 
@@ -35,7 +35,7 @@ def preparation(number: int) -> CorpusPreparation:
 @settings(deadline=None, max_examples=101)
 @given(lines=st.lists(LINE, max_size=7))
 def test_every_character_is_accounted_for(number: int, lines: list[str]) -> None:
-    counts = LineCounts()
+    counts = Tally()
     num_characters = 0
     for line in lines:
         for sentence in preparation(number).sentences(line, counts):
@@ -55,9 +55,9 @@ def test_every_character_is_accounted_for(number: int, lines: list[str]) -> None
 @settings(deadline=None, max_examples=101)
 @given(line=LINE)
 def test_what_is_kept_is_prepared_as_embedding_does(number: int, line: str) -> None:
-    counts = LineCounts()
+    counts = Tally()
     found = preparation(number).sentences(line, counts)
-    cleaned = LineCleaner.build(CONFIGS[number]).clean(line, LineCounts())
+    cleaned = LineCleaner.build(CONFIGS[number]).clean(line, Tally())
     plain = preparation(number).preparation
     split = split_between_tokens if plain.keeps_tokens else split_sentences
     raw = [] if cleaned is None else split(cleaned) if plain.split_at_sentence_ends else [cleaned]
@@ -69,18 +69,20 @@ def test_what_is_kept_is_prepared_as_embedding_does(number: int, line: str) -> N
 
 
 def test_by_hand() -> None:
-    counts = LineCounts()
+    counts = Tally()
     prepare = preparation(0)
     assert prepare.sentences("<b>Ａ好</b>。　雨", counts) == [["A", "好", "。"], ["雨"]]
     assert prepare.sentences("\u200b", counts) == []
     assert prepare.sentences("山水。", counts) == [["山", "水", "。"]]
-    assert {step: (found.lines, found.characters, found.characters_after) for step, found in counts.steps.items()} == {
+    assert {
+        step: (found.count, found.characters, found.characters_after) for step, found in counts.changed.items()
+    } == {
         "remove_markup": (1, 12, 5),
         "fold_fullwidth": (1, 3, 3),
         "collapse_whitespace": (1, 2, 1),
     }
-    assert counts.steps["collapse_whitespace"].examples == [("\\u3000雨", "雨")]
-    assert (counts.kept_lines, counts.kept_characters, counts.normalised_characters) == (2, 15, 7)
+    assert counts.changed["collapse_whitespace"].examples == [("\\u3000雨", "雨")]
+    assert (counts.lines, counts.kept_characters, counts.normalised_characters) == (3, 15, 7)
     assert [tuple(entry) for entry in counts.ledger(STEPS)] == [
         ("repair_mojibake", 0, 15, 15),
         ("remove_markup", 1, 15, 8),

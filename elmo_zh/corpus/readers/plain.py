@@ -10,13 +10,13 @@ text, </doc>.
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.readers.rows import starts_as_objects
 from elmo_zh.corpus.text_files import joined_lines, usual_width
 from elmo_zh.language import N_, _
@@ -132,47 +132,31 @@ _HEAD_CHARACTERS = 2**16
 _ARTICLE = re.compile(r"\s*<doc [^>]*>")
 
 
-def read_plain(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the documents in plain text: the whole file, its paragraphs between empty lines, or its lines."""
-    lines = _plain_lines(text, text.lines(), config, tally)
-    if config.document == "file":
-        yield lines
-    elif config.document == "line":
-        for line in lines:
-            yield iter((line,))
-    else:
-        for _number, numbered in groupby(_numbered_paragraphs(lines), key=lambda pair: pair[0]):
-            yield (line for _number, line in numbered)
+def read_plain(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the lines of plain text; a document is the whole file, a paragraph between empty lines, or a line."""
+    lines, number, was_empty = _plain_lines(text, config, tally), 0, False
+    if config.document == "file" or text.is_numbered:
+        yield from map(Record, lines)
+        return
+    for line in lines:
+        is_empty = not line.strip()
+        number += config.document == "line" or (was_empty and not is_empty)
+        was_empty = is_empty
+        yield Record(line, {}, number)
 
 
-def read_plain_lines(text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
-    """Yield the lines unchanged: only LF and CR LF end a line, and no line is split."""
-    return map(Record, _plain_lines(text, text.exact_lines(), config, tally))
-
-
-def _plain_lines(text: DecodedText, lines: Iterator[str], config: TextConfig, tally: Tally) -> Iterator[str]:
+def _plain_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[str]:
     """Return the lines, joined if the settings say so; note a layout that would make wrong words."""
     if config.join_lines:
-        return joined_lines(lines, usual_width(text.head(_HEAD_CHARACTERS)))
+        return joined_lines(text.lines(), usual_width(text.head(_HEAD_CHARACTERS)))
     if config.format == "auto" and text.is_start:
         layout, example = find_layout(text.head(_HEAD_CHARACTERS))
         if layout and not (layout == "words" and config.segmenter == "whitespace"):
             tally.layouts.setdefault(layout, example)
-    return lines
+    return text.lines()
 
 
-def _numbered_paragraphs(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
-    number, was_empty = 0, False
-    for line in lines:
-        is_empty = not line.strip()
-        number += was_empty and not is_empty
-        was_empty = is_empty
-        yield number, line
-
-
-def _read_wikiextractor(
-    text: DecodedText, _config: TextConfig, _tally: Tally, _passed_over: PassedOver
-) -> Iterator[Record]:
+def _read_wikiextractor(text: DecodedText, _config: TextConfig, _tally: Tally) -> Iterator[Record]:
     """Yield the lines of the articles, with the id, url and title of each article as columns."""
     number, columns = 0, dict[str, str]()
     for line in text.lines():
@@ -216,7 +200,7 @@ def _is_comment(line: str) -> bool:
     return line.startswith("# ") and "\t" not in line
 
 
-def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield the sentences of a vertical file, with the attributes of the elements around them, such as text_year."""
     elements: list[tuple[str, dict[str, str]]] = []
     tokens: list[str] = []
@@ -261,7 +245,7 @@ def _starts_as_vertical(head: str) -> bool:
     return len(num_columns) <= 2 and is_short and sum(map(len, tokens)) <= _MEAN_TOKEN * len(tokens)
 
 
-def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield the words of each line without their tags."""
     for line in text.whole_lines(_LONGEST_LINE):
         matches = [(item, _WORD_AND_TAG.fullmatch(item)) for item in line.split() if not _NUMBER.fullmatch(item)]
@@ -288,7 +272,7 @@ _DIALOGUE = re.compile(r"Dialogue:(?:[^,]*,){9}(.*)")
 _ASS = re.compile(r"\s*\[Script Info\]", re.IGNORECASE)
 
 
-def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Iterator[Record]:
+def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield each line that subtitles (SRT, WebVTT, ASS) or lyrics (LRC) show, without time codes and styles."""
     is_ass = bool(_ASS.match(text.head(2**10)))
     is_text = False
@@ -319,12 +303,10 @@ def _starts_as_subtitles(head: str) -> bool:
     )
 
 
-TEXT = CorpusFormat(
-    read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"), read_records=read_plain_lines
-)
-WIKIEXTRACTOR = CorpusFormat(read_records=_read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))
+TEXT = CorpusFormat(read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"))
+WIKIEXTRACTOR = CorpusFormat(read=_read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))
 VERTICAL = CorpusFormat(
-    read_records=_read_vertical,
+    read=_read_vertical,
     title=N_("vertical text"),
     has_fields=False,
     suffixes=(".vrt", ".vert"),
@@ -332,14 +314,14 @@ VERTICAL = CorpusFormat(
     is_in_text_files=True,
 )
 TAGGED = CorpusFormat(
-    read_records=_read_tagged,
+    read=_read_tagged,
     title=N_("words with tags"),
     has_fields=False,
     starts=_starts_as_tagged,
     is_in_text_files=True,
 )
 SUBTITLES = CorpusFormat(
-    read_records=_read_subtitles,
+    read=_read_subtitles,
     title=N_("subtitles"),
     has_fields=False,
     suffixes=(".srt", ".vtt", ".ass", ".ssa", ".lrc"),

@@ -7,9 +7,9 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import import_extra
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, require_length
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.text_files import LONGEST_LINE, as_one_line, lines_of
 
 _NO_PROSE = frozenset(
@@ -35,22 +35,18 @@ _HTML_START = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
 _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
-def read_html(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document; the parser builds no tree, so that deep nesting takes no memory."""
+def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the lines of a page; the parser builds no tree, so that deep nesting takes no memory."""
     etree = import_extra("lxml.etree", f"{text.name}: HTML")
     require_length(text, _LONGEST_HTML, "HTML")
-    yield _html_lines(text, etree, tally)
-
-
-def _html_lines(text: DecodedText, etree: Any, tally: Tally) -> Iterator[str]:
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
     # Without a start tag the parser reports an empty file as damaged.
     for chunk in chain(("<html>",), text.chunks()):
         parser.feed(chunk.encode("utf-8", "replace"))
-        yield from page.taken_lines()
+        yield from map(Record, page.taken_lines())
     parser.close()
-    yield from page.taken_lines()
+    yield from map(Record, page.taken_lines())
 
 
 def _is_hidden(attributes: Mapping[str, str]) -> bool:
@@ -151,11 +147,11 @@ _DROPPED = {"fence": "code", "code_block": "code", "html_block": "html", "front_
 _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
-def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the file as one document, with a line for each heading, paragraph, list item or hard line break."""
+def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield a line for each heading, paragraph, list item or hard line break."""
     parser = _parser(text.name)
     require_length(text, _LONGEST_MARKDOWN, "Markdown")
-    yield _markdown_lines(parser, "".join(text.chunks()), tally)
+    yield from map(Record, _markdown_lines(parser, "".join(text.chunks()), tally))
 
 
 def _parser(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Read the text in the rows of CSV, TSV, JSON and JSON lines; a field is named by its path of keys, joined by dots."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
 from elmo_zh.corpus.content import UnsuitableError
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.columns import known_field, no_column, num_han_of, shown_names, text_column
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents, Record
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.readers.rows import (
     Cells,
     Row,
@@ -42,9 +42,9 @@ _SAMPLE_ROWS, _SAMPLE_RECORDS, _SAMPLE_TEXTS = 200, 50, 2000
 _WIKI_FIELDS = {"id", "url", "title", "text"}
 
 
-def other_fields_note(others: Counter[str]) -> str:
+def other_fields_note(others: Mapping[str, int]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
-    names = ", ".join(name for name, _count in others.most_common(_NOTED_FIELDS))
+    names = ", ".join(name for name, _count in Counter(others).most_common(_NOTED_FIELDS))
     if len(others) > _NOTED_FIELDS:
         names = _("{names} and {count:,} more").format(names=names, count=len(others) - _NOTED_FIELDS)
     return _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME").format(
@@ -83,6 +83,19 @@ class _Opened(NamedTuple):
         if not has_text and self.no_text is not None:
             raise self.no_text
 
+    def lines(self, tally: Tally) -> Iterator[Record]:
+        """Yield the lines of the texts; those of a row are a document."""
+        for texts, row in self.iter_texts(tally):
+            for text in texts:
+                for line in lines_of(text):
+                    yield Record(line, {}, row.number)
+
+    def numbered(self, tally: Tally) -> Iterator[Record]:
+        """Yield each row as one line, in which line ends are spaces so that positions stay valid, with its columns."""
+        for texts, row in self.iter_texts(tally):
+            line = " ".join(texts).replace("\n", " ").replace("\r", " ")
+            yield Record(line, other_columns(values_with_paths(row.values), self.paths), row.number)
+
 
 def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
     """Return a row's texts at the given paths, path by path."""
@@ -95,31 +108,17 @@ def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
     return [text for wanted in paths for path, text in found if path == wanted]
 
 
-def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver) -> Documents:
-    """Yield the texts of each row as a document."""
-    return _documents(_open(kind, text, config, tally, None if config.bad_bytes == "strict" else tally), tally)
+def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the lines of the text in each row as a document or, if rows are numbered, each row as one line."""
+    bad = None if text.is_numbered or config.bad_bytes == "strict" else tally
+    opened = _open(kind, text, config, tally, bad)
+    return opened.numbered(tally) if text.is_numbered else opened.lines(tally)
 
 
-def _documents(opened: _Opened, tally: Tally) -> Documents:
-    for texts, _row in opened.iter_texts(tally):
-        if texts:
-            yield lines_of(texts[0]) if len(texts) == 1 else chain.from_iterable(map(lines_of, texts))
-
-
-def _read_records(
-    kind: str, text: DecodedText, config: TextConfig, tally: Tally, _passed_over: PassedOver
-) -> Iterator[Record]:
-    opened = _open(kind, text, config, tally, None)
-    for texts, row in opened.iter_texts(tally):
-        # Each line end becomes a space, so that positions stay valid.
-        line = " ".join(texts).replace("\n", " ").replace("\r", " ")
-        yield Record(line, other_columns(values_with_paths(row.values), opened.paths))
-
-
-def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Documents:
-    """Yield the documents in a byte range of JSON lines; `field` names the fields detected in the whole file."""
+def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the lines in a byte range of JSON lines; `field` names the fields detected in the whole file."""
     rows = iter_rows(text, "jsonl", bad=None if config.bad_bytes == "strict" else tally)
-    return _documents(_Opened(rows, list(parse_fields(field)) or [""]), tally)
+    return _Opened(rows, list(parse_fields(field)) or [""]).lines(tally)
 
 
 def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
@@ -132,7 +131,7 @@ def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: T
     tally.read_field = _described(columns, sample[0], has_header=has_header)
     for place in range(table.width) if not config.field else ():
         if place not in columns and num_han_of(sample[has_header:], place):
-            tally.other_fields[_described([place], sample[0], has_header=has_header, is_read=False)] += 1
+            tally.add_fields([_described([place], sample[0], has_header=has_header, is_read=False)])
     names = table.names(has_header=has_header)
     return _Opened(table.rows(has_header=has_header), [names[column] for column in columns])
 
@@ -189,7 +188,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
         if field is None:
             raise no_text
         paths = [field]
-        tally.other_fields.update(path for path, count in num_han.items() if count and path not in ("", field))
+        tally.add_fields(path for path, count in num_han.items() if count and path not in ("", field))
     tally.read_field = listed(paths)
     if kind == "json":
         items = enumerate(iter_items(text, paths), start=1)
@@ -203,7 +202,7 @@ def _unclear(name: str, shown: str) -> UnsuitableError:
 
 
 def _format(kind: str, **others: Any) -> CorpusFormat:
-    return CorpusFormat(read=partial(_read, kind), read_records=partial(_read_records, kind), **others)
+    return CorpusFormat(read=partial(_read, kind), **others)
 
 
 CSV = _format("csv", title="CSV", suffixes=(".csv",))

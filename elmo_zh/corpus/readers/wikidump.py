@@ -9,9 +9,9 @@ from typing import Any
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
 from elmo_zh.corpus.content import UnsuitableError, import_extra
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.formats import CorpusFormat, Documents
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.text_files import lines_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
@@ -22,16 +22,16 @@ LONGEST_PAGE_BYTES = 2**26
 _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)\s*:?\s*\[\[", re.IGNORECASE)
 
 
-def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally, passed_over: PassedOver) -> Documents:
-    """Yield each article as a document, skipping redirects, other namespaces and pages without wikitext."""
-    for page in _pages(text):
+def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
+    """Yield the lines of each article, skipping redirects, other namespaces and pages without wikitext."""
+    for number, page in enumerate(_pages(text)):
         title = page.findtext("{*}title") or "(no title)"
         reason = _reason_to_pass_over(page)
         if reason:
-            passed_over.add(reason, title)
+            tally.pass_over(reason, title)
         else:
             source = page.findtext("{*}revision/{*}text") or ""
-            yield wikitext_lines(source, tally)
+            yield from (Record(line, {}, number) for line in wikitext_lines(source, tally))
 
 
 def _reason_to_pass_over(page: Any) -> str:

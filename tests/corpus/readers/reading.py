@@ -8,14 +8,16 @@ import lzma
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, Encoding
-from elmo_zh.corpus.read_source import read_source
+from elmo_zh.corpus.read_source import read_documents
 from elmo_zh.corpus.sources import find_sources
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -40,17 +42,26 @@ def text_of(text: str, name: str = "a.txt") -> DecodedText:
 
 
 def documents_of(reader: Callable[..., Any], text: str, tally: Tally | None = None, **settings: str) -> list[list[str]]:
-    documents = reader(text_of(text), TextConfig(**settings), tally if tally is not None else Tally(), PassedOver())
-    return [list(document) for document in documents]
+    records = reader(text_of(text), TextConfig(**settings), tally if tally is not None else Tally())
+    return [[record.line for record in document] for _, document in groupby(records, key=attrgetter("document"))]
 
 
-def read(path: Path, tally: Tally | None = None, passed_over: PassedOver | None = None, **settings: Any) -> list[str]:
+def dropped_of(tally: Tally) -> dict[str, int]:
+    """Return the characters that were left out, by reason."""
+    return {reason: found.characters for reason, found in tally.dropped.items()}
+
+
+def items_of(tally: Tally) -> dict[str, int]:
+    """Return how many lines, records or elements were left out, by reason."""
+    return {reason: found.count for reason, found in tally.dropped.items()}
+
+
+def read(path: Path, tally: Tally | None = None, **settings: Any) -> list[str]:
     """Read the lines of a file or folder as the segment stage does."""
     tally = tally if tally is not None else Tally()
-    passed_over = passed_over if passed_over is not None else PassedOver()
     return [
         line
         for source in find_sources([str(path)]).sources
-        for document in read_source(source, TextConfig(**settings), tally, passed_over)
+        for document in read_documents(source, TextConfig(**settings), tally)
         for line in document
     ]

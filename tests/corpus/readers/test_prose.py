@@ -1,7 +1,7 @@
 """HTML and Markdown to prose."""
 
 import pytest
-from corpus.readers.reading import documents_of
+from corpus.readers.reading import documents_of, dropped_of
 
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers import prose as module
@@ -31,14 +31,14 @@ from elmo_zh.corpus.readers.prose import read_html, read_markdown
 )  # fmt: skip
 def test_prose(source: str, expected: list[str]) -> None:
     tally = Tally()
-    assert documents_of(read_html, source, tally) == [expected]
-    assert tally.characters == sum(tally.dropped.values())
+    assert documents_of(read_html, source, tally) == ([expected] if expected else [])
+    assert tally.characters == sum(dropped_of(tally).values())
 
 
 def test_what_is_left_out_is_counted() -> None:
     tally = Tally()
     documents_of(read_html, "<script>abc</script><nav>一<a>二</a></nav><table><td>三<td>四五</table><!--六-->", tally)
-    assert tally.dropped == {
+    assert dropped_of(tally) == {
         "html: script": 3,
         "html: nav": 2,
         "html: table cells without a clause": 3,
@@ -94,7 +94,7 @@ def test_prose_and_counts() -> None:
     assert documents_of(read_markdown, SOURCE, tally) == [
         ["标题 一", "今天a()下雨，见网站。第二行", "换行好", "项一", "项二", "引文", "盒子里。"]
     ]
-    assert tally.dropped == {
+    assert dropped_of(tally) == {
         "markdown: front matter": 8,
         "markdown: picture": 1,
         "markdown: html": 4 + 13,
@@ -105,4 +105,4 @@ def test_prose_and_counts() -> None:
 
 @pytest.mark.parametrize("sign", ["[", "*a ", "> ", "- ", "![", "`"])
 def test_hostile_paragraphs_end(sign: str) -> None:
-    assert documents_of(read_markdown, sign * 50_000 + "完")
+    assert len(documents_of(read_markdown, sign * 50_000 + "完")) <= 1

@@ -14,13 +14,13 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from corpus.readers.reading import PACKERS, read
+from corpus.readers.reading import PACKERS, dropped_of, items_of, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed import DUMP_END, DUMP_START, tar_of, wiki_page, zip_of
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import LineCounts, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.segmenting.segment_corpus import CorpusPreparation
@@ -115,18 +115,17 @@ def check(texts: Sequence[str], file: tuple[str, bytes], packing: str, num_texts
     expected = sum(len(text) for text in texts)
     with tempfile.TemporaryDirectory() as folder:
         path = PACKINGS[packing](Path(folder), f"a{suffix}", data)
-        tally, counts = Tally(), LineCounts()
+        tally = Tally()
         num_kept = 0
         lines = read(path, tally, segmenter="whitespace")
         for line in lines:
-            before = counts.kept_characters
-            sentences = PREPARATION.sentences(line, counts)
-            assert bool(sentences) == (counts.kept_characters > before)
+            before = tally.kept_characters
+            sentences = PREPARATION.sentences(line, tally)
+            assert bool(sentences) == (tally.kept_characters > before)
             num_kept += bool(sentences)
-        tally.take(counts)
         assert tally.characters == expected
-        assert tally.kept_characters + sum(tally.dropped.values()) == expected
-        assert num_kept + sum(tally.dropped_items.values()) == len(texts)
+        assert tally.kept_characters + sum(dropped_of(tally).values()) == expected
+        assert num_kept + sum(items_of(tally).values()) == len(texts)
         if num_texts is not None:
             [source] = find_sources([str(path)]).sources
             assert len(list(input_text(source, CONFIG).lines())) == num_texts

@@ -1,12 +1,11 @@
 """MediaWiki dumps, and wikitext to prose."""
 
 import pytest
-from corpus.readers.reading import text_of
+from corpus.readers.reading import documents_of, dropped_of
 from messages import message_of
 from packed import DUMP_START, wiki_page
 
-from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import PassedOver, Tally
+from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers.wikidump import num_unclosed, read_wikidump, wikitext_lines
 from elmo_zh.errors import CorpusError
 
@@ -21,18 +20,17 @@ PAGES = (
 )
 
 
-def documents(text: str, passed_over: PassedOver | None = None) -> list[list[str]]:
-    passed_over = passed_over if passed_over is not None else PassedOver()
-    return [list(document) for document in read_wikidump(text_of(text), TextConfig(), Tally(), passed_over)]
+def documents(text: str, tally: Tally | None = None) -> list[list[str]]:
+    return documents_of(read_wikidump, text, tally)
 
 
 def test_articles_are_read_and_other_pages_named() -> None:
-    passed_over = PassedOver()
-    assert documents(f"{DUMP_START}{PAGES}</mediawiki>", passed_over) == [["雨是水。", "", "下雨了。"], ["风大。"]]
-    assert passed_over.described() == {
-        "redirect pages": {"count": 1, "names": ["水"]},
-        "wiki pages outside the main namespace": {"count": 1, "names": ["Template:A"]},
-        "wiki pages that are not wikitext": {"count": 1, "names": ["a.css"]},
+    tally = Tally()
+    assert documents(f"{DUMP_START}{PAGES}</mediawiki>", tally) == [["雨是水。", "", "下雨了。"], ["风大。"]]
+    assert {reason: (found.count, found.examples) for reason, found in tally.passed_over.items()} == {
+        "redirect pages": (1, ["水"]),
+        "wiki pages outside the main namespace": (1, ["Template:A"]),
+        "wiki pages that are not wikitext": (1, ["a.css"]),
     }
 
 
@@ -91,13 +89,13 @@ def test_prose(source: str, expected: str) -> None:
     tally = Tally()
     lines = list(wikitext_lines(source, tally))
     assert "\n".join(lines) == expected
-    assert tally.characters == sum(tally.dropped.values())
+    assert tally.characters == sum(dropped_of(tally).values())
 
 
 def test_what_is_left_out_is_counted_by_its_kind() -> None:
     tally = Tally()
     list(wikitext_lines("一{{a}}二<ref>三</ref>[[文件:x]]-{zh-cn:四;zh-tw:肆}-", tally))
-    assert tally.dropped == {
+    assert dropped_of(tally) == {
         "wikitext: template": 5,
         "wikitext: ref": 12,
         "wikitext: file": 8,
@@ -113,7 +111,7 @@ def test_a_page_of_markup_that_never_ends_is_left_out_before_it_takes_hours(unit
     source = unit * 30_000
     kept = "".join(wikitext_lines(source, tally))
     assert kept == ("{{a|" if "<!--" in unit else "")
-    assert len(kept) + sum(tally.dropped.values()) == len(source)
+    assert len(kept) + sum(dropped_of(tally).values()) == len(source)
 
 
 @pytest.mark.parametrize(
