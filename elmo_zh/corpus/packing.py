@@ -4,7 +4,6 @@ The first bytes show how a file is packed. Nothing is written to the paths that 
 """
 
 import bz2
-import csv
 import importlib
 import io
 import json
@@ -20,7 +19,7 @@ from functools import partial
 from os import SEEK_END
 from pathlib import PurePosixPath
 from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile, TemporaryFile
+from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from elmo_zh.corpus.content import (
@@ -75,6 +74,8 @@ def damage_as_corpus_error(name: str, *others: type[Exception]) -> Iterator[None
     damage = (EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError, zipfile.BadZipFile, tarfile.TarError, *others)
     try:
         yield
+    except CorpusError:
+        raise
     except (*damage, OSError) as error:
         # bz2 raises OSError without an errno.
         if isinstance(error, OSError) and error.errno is not None:
@@ -250,53 +251,44 @@ _MOST_COLUMNS = 1000
 
 
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
-    """Yield the non-empty sheets of an Excel file; each can be read until the next one is requested."""
+    """Yield the non-empty sheets of an Excel file as CSV, which is written while it is read."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
         raise UnsuitableError(name, N_("an Excel file that is too large"), _("Save each sheet as CSV."))
     openpyxl = import_extra("openpyxl", f"{name}, an Excel file,")
-    try:
+    # openpyxl checks little, so a damaged file can raise anything.
+    with damage_as_corpus_error(name, Exception):
         packed.seek(0)
-        book = openpyxl.load_workbook(packed, read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            with TemporaryFile() as table:
-                title = shown(sheet.title) if len(book.worksheets) > 1 else ""
-                if _write_table(sheet, cast(BinaryIO, table)):
-                    yield Content(
-                        name=f"{name}: {title}" if title else name,
-                        file_name=f"{title or 'sheet'}.csv",
-                        open=partial(_rewound, cast(BinaryIO, table)),
-                        is_named=False,
-                        member=title,
-                    )
-    except (CorpusError, OSError):
-        raise
-    except Exception as error:
-        # openpyxl checks little, so a damaged file can raise anything.
-        raise damage_error(name, repr(error)) from None
+        sheets = openpyxl.load_workbook(packed, read_only=True, data_only=True).worksheets
+        for sheet in sheets:
+            if any(_lines_of_sheet(sheet, name)):
+                title = shown(sheet.title) if len(sheets) > 1 else ""
+                yield Content(
+                    name=f"{name}: {title}" if title else name,
+                    file_name=f"{title or 'sheet'}.csv",
+                    open=partial(_opened_lines, partial(_lines_of_sheet, sheet, name)),
+                    is_named=False,
+                    member=title,
+                    encoding="utf-8",
+                )
 
 
 @contextmanager
-def _rewound(file: BinaryIO) -> Iterator[BinaryIO]:
-    file.seek(0)
-    yield file
+def _opened_lines(lines: Callable[[], Iterator[bytes]]) -> Iterator[BinaryIO]:
+    yield stream_of(lines())
 
 
-def _write_table(sheet: Any, table: BinaryIO) -> bool:
+def _lines_of_sheet(sheet: Any, name: str) -> Iterator[bytes]:
     # A sheet may claim any size.
     sheet.reset_dimensions()
-    text = io.TextIOWrapper(table, "utf-8", errors="surrogatepass", newline="", write_through=True)
-    rows = None
-    for row in sheet.iter_rows(values_only=True):
-        cells = ["" if value is None else str(value) for value in row[:_MOST_COLUMNS]]
-        if not any(cells):
-            continue
-        if rows is None:
-            # The reader of CSV takes the most frequent of these signs in the first line as the delimiter.
-            sign = max(",;\t|", key="".join(cells).partition("\n")[0].count)
-            rows = csv.writer(text, delimiter=sign, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        rows.writerow(cells)
-    text.detach()
-    return rows is not None
+    sign = ""
+    with damage_as_corpus_error(name, Exception):
+        for row in sheet.iter_rows(values_only=True):
+            cells = ["" if value is None else str(value) for value in row[:_MOST_COLUMNS]]
+            if any(cells):
+                # The reader of CSV takes the most frequent of these signs in the first line as the delimiter.
+                sign = sign or max(",;\t|", key="".join(cells).partition("\n")[0].count)
+                quoted = (f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in cells)
+                yield f"{sign.join(quoted)}\n".encode("utf-8", "replace")
 
 
 def _readable_name(member: zipfile.ZipInfo) -> str:
@@ -354,6 +346,12 @@ def _member(path: str, archive: str, open_member: Callable[[], AbstractContextMa
     return Content(name=name, file_name=path, open=opened, is_named=False, member=shown(path))
 
 
+@contextmanager
+def _rewound(file: BinaryIO) -> Iterator[BinaryIO]:
+    file.seek(0)
+    yield file
+
+
 def tar_contents(stream: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
     """Yield the members of a tar archive in order; each can be read until the next one is requested."""
     with damage_as_corpus_error(name), tarfile.open(fileobj=stream, mode="r|") as archive:
@@ -384,23 +382,16 @@ def is_parquet(content: Content) -> bool:
 def as_json_lines(content: Content) -> Content:
     """Return the table as a file of JSON lines, which is written while it is read."""
     parquet = import_extra("pyarrow.parquet", content.name, "parquet")
-
-    @contextmanager
-    def opened() -> Iterator[BinaryIO]:
-        with content.open() as stream:
-            yield stream_of(_lines(parquet, stream, content.name))
-
     name = f"{PurePosixPath(content.file_name).stem}.jsonl"
+    opened = partial(_opened_lines, partial(_lines_of_parquet, parquet, content))
     return replace(content, file_name=name, open=opened, encoding="utf-8")
 
 
-def _lines(parquet: Any, stream: BinaryIO, name: str) -> Iterator[bytes]:
-    try:
+def _lines_of_parquet(parquet: Any, content: Content) -> Iterator[bytes]:
+    with damage_as_corpus_error(content.name, ValueError), content.open() as stream:
         for batch in parquet.ParquetFile(stream).iter_batches(_BATCH_ROWS):
             for row in batch.to_pylist():
                 yield json.dumps(row, ensure_ascii=False, default=_as_json).encode("utf-8", "replace") + b"\n"
-    except (OSError, ValueError) as error:
-        raise damage_error(name, str(error)) from None
 
 
 def _as_json(value: Any) -> str:
