@@ -40,13 +40,13 @@ from elmo_zh.corpus.readers.examples import (
 )
 from elmo_zh.corpus.readers.formats import find_format
 from elmo_zh.corpus.readers.rows import (
-    Objects,
     Row,
-    Table,
+    Rows,
     cells_between_signs,
     cells_of,
     open_rows,
     starts_as_objects,
+    table,
     text_of,
 )
 from elmo_zh.corpus.readers.tagged import needs_space, read_tagged
@@ -251,14 +251,14 @@ def _open_records(
     """Return the records of a file; `left_out` counts those that annotators did not accept, by reason."""
     if kind == "fasttext":
         return _Records(_iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT))
-    rows: Table | Objects
     if kind in ("csv", "tsv"):
-        rows = Table(text, cells_between_signs(text) or cells_of(text, kind), _SAMPLE_RECORDS, skips_empty=True)
+        cells = cells_between_signs(text) or cells_of(text, kind)
+        rows = table(text.name, cells, _SAMPLE_RECORDS, skips_blank=True)
     else:
-        rows = Objects(text.name, (Row(*record) for record in iter_accepted(text, left_out)), _SAMPLE_RECORDS)
+        rows = Rows(text.name, iter_accepted(text, left_out), _SAMPLE_RECORDS, is_table=False)
     if not rows.sample:
         raise _no_rows(text.name)
-    if with_label and isinstance(rows, Table) and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
+    if with_label and rows.is_table and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
         raise UnlabelledError(
             _("{name} is plain text without labels. Give a table with a text and a label in each row.").format(
                 name=text.name
@@ -276,12 +276,12 @@ def _open_records(
     part = _field_of_parts(rows.sample[has_names:], names, fields) if with_label else ""
     if part:
         note += ", " + _("parts (train, dev, test) in {name}").format(name=part)
-    what = _("row {number}") if isinstance(rows, Table) else _("record {number}")
+    what = _("row {number}") if rows.is_table else _("record {number}")
 
     def record(row: Row) -> _Record:
         where = what.format(number=row.number)
         problem_place = f"{text.name}: {where}"
-        if isinstance(rows, Table):
+        if rows.is_table:
             _require_width(problem_place, row.values, len(names))
         cells = [
             _cell(problem_place, row.values, field, is_label=with_label and place == len(fields) - 1)
@@ -300,9 +300,9 @@ def _is_prose(sample: Sample, suffix: str, reading: Reading) -> bool:
     return not any(reading.columns()) and (max(counts) == 1 or (differ and suffix == ".txt"))
 
 
-def _choose(rows: Table | Objects, reading: Reading, *, with_label: bool) -> tuple[list[int], bool]:
+def _choose(rows: Rows, reading: Reading, *, with_label: bool) -> tuple[list[int], bool]:
     """Return the columns of the texts and the label, and whether the columns have names."""
-    sample, num_texts, is_table = rows.sample, reading.num_texts, isinstance(rows, Table)
+    sample, num_texts, is_table = rows.sample, reading.num_texts, rows.is_table
     header = [cell.strip() for cell in sample[0]]
     known = known_columns(sample, num_texts, with_label=with_label, numbers=reading.regression)
     guess = known

@@ -16,12 +16,11 @@ from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.readers.rows import (
     Cells,
     Row,
-    Table,
     as_values,
-    cells_of,
     iter_items,
     iter_rows,
     iter_texts,
+    open_rows,
     other_columns,
     starts_as_json,
     starts_as_json_lines,
@@ -124,16 +123,16 @@ def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, t
 def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
     if kind not in ("csv", "tsv"):
         return _open_objects(kind, text, config, tally, bad)
-    table = Table(text, cells_of(text, kind), _SAMPLE_ROWS)
-    if not (sample := table.sample):
+    rows = open_rows(text, kind, _SAMPLE_ROWS)
+    if not (sample := rows.sample):
         return _Opened(iter(()), [])
-    columns, has_header = _columns(table.name, config, sample)
+    columns, has_header = _columns(rows.name, config, sample)
     tally.read_field = _described(columns, sample[0], has_header=has_header)
-    for place in range(table.width) if not config.field else ():
+    for place in range(rows.width) if not config.field else ():
         if place not in columns and num_han_of(sample[has_header:], place):
             tally.add_fields([_described([place], sample[0], has_header=has_header, is_read=False)])
-    names = table.names(has_header=has_header)
-    return _Opened(table.rows(has_header=has_header), [names[column] for column in columns])
+    names = rows.names(has_header=has_header)
+    return _Opened(rows.rows(has_header=has_header), [names[column] for column in columns])
 
 
 def _described(columns: Sequence[int], first: Cells, *, has_header: bool, is_read: bool = True) -> str:

@@ -36,20 +36,30 @@ class Row(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Table:
-    """The rows of CSV or TSV; `sample` has the first non-blank ones, so that columns can be chosen by content."""
+class Rows:
+    """The rows of a table, or the records of JSON, with the first ones as a sample by which columns are chosen.
 
-    def __init__(self, text: DecodedText, rows: Iterator[Cells], size: int, *, skips_empty: bool = False) -> None:
-        """Read the first rows; raise CorpusError if the file turns out not to be CSV, now or when more is read."""
-        self.name = text.name
-        numbered = enumerate(rows, start=1)
-        self._rest = ((n, row) for n, row in numbered if (any(map(str.strip, row)) if skips_empty else row))
+    Attributes:
+        name: Name of the file.
+        is_table: Whether a row is a list of cells, of which the first one may name the columns.
+        sample: The cells of the first rows; those of JSON come after a row of the names in them.
+    """
+
+    def __init__(self, name: str, rows: Iterable[tuple[int, Any]], size: int, *, is_table: bool) -> None:
+        """Read the first rows, with their numbers; raise CorpusError if the file turns out not to be a table."""
+        self.name, self.is_table, self._rest = name, is_table, iter(rows)
         self._first = list(islice(self._rest, size))
-        self.sample = [row for _number, row in self._first]
+        self.sample: list[Cells] = [values for _number, values in self._first]
+        if not is_table and self._first:
+            names = list(dict.fromkeys(name for _number, values in self._first for name in values))
+            cells = ([text_of(values.get(name)) or "" for name in names] for _number, values in self._first)
+            self.sample = [names, *cells]
         self.width = max(map(len, self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
         """Return a name for each column: its name in the first row if that is unique, otherwise `column N`."""
+        if not self.is_table:
+            return self.sample[0] if self.sample else []
         names: list[str] = []
         for place in range(self.width):
             name = self.sample[0][place].strip() if has_header and place < len(self.sample[0]) else ""
@@ -57,38 +67,14 @@ class Table:
         return names
 
     def rows(self, *, has_header: bool) -> Iterator[Row]:
-        """Yield the rows below the header; short rows have fewer values."""
+        """Yield all records, or the rows below the header; short rows have fewer values."""
         names = self.names(has_header=has_header)
-        for number, cells in chain(self._first[has_header:], self._rest):
-            values = dict(zip(names, cells, strict=False))
-            for place in range(len(names), len(cells)):
-                values[f"column {place + 1}"] = cells[place]
-            yield Row(number, values)
-
-
-class Objects:
-    """The records of JSON, whose fields are named by the first ones."""
-
-    def __init__(self, name: str, rows: Iterator[Row], size: int) -> None:
-        """Read the first records."""
-        self.name = name
-        self.first = list(islice(rows, size))
-        self._rest = rows
-
-    @property
-    def sample(self) -> Sequence[Cells]:
-        """The names of the fields, then the cells of the first records."""
-        names = self.names(has_header=True)
-        cells = ([text_of(row.values.get(name)) or "" for name in names] for row in self.first)
-        return [names, *cells] if self.first else []
-
-    def names(self, *, has_header: bool) -> list[str]:  # noqa: ARG002  # fields always have names
-        """Return the names of the fields of the first records."""
-        return list(dict.fromkeys(name for row in self.first for name in row.values))
-
-    def rows(self, *, has_header: bool) -> Iterator[Row]:  # noqa: ARG002
-        """Yield all records."""
-        return chain(self.first, self._rest)
+        for number, values in chain(self._first[has_header and self.is_table :], self._rest):
+            if self.is_table:
+                extra = [f"column {place + 1}" for place in range(len(names), len(values))]
+                yield Row(number, dict(zip([*names, *extra] if extra else names, values, strict=False)))
+            else:
+                yield Row(number, values)
 
 
 def iter_rows(text: DecodedText, kind: str, *, bad: Tally | None = None, size: int = 1) -> Iterator[Row]:
@@ -96,11 +82,18 @@ def iter_rows(text: DecodedText, kind: str, *, bad: Tally | None = None, size: i
     return open_rows(text, kind, size, bad=bad).rows(has_header=True)
 
 
-def open_rows(text: DecodedText, kind: str, size: int, *, bad: Tally | None = None) -> "Table | Objects":
+def open_rows(text: DecodedText, kind: str, size: int, *, bad: Tally | None = None) -> Rows:
     """Open a table or JSON with a sample of this many rows; `bad` counts lines that are not JSON."""
     if kind in ("csv", "tsv"):
-        return Table(text, cells_of(text, kind), size)
-    return Objects(text.name, _json_rows(text, kind, bad), size)
+        return table(text.name, cells_of(text, kind), size)
+    return Rows(text.name, _json_rows(text, kind, bad), size, is_table=False)
+
+
+def table(name: str, rows: Iterable[Cells], size: int, *, skips_blank: bool = False) -> Rows:
+    """Return the rows of a table but the empty ones, or but those without any text."""
+    numbered = enumerate(rows, start=1)
+    filled = ((number, row) for number, row in numbered if (any(map(str.strip, row)) if skips_blank else row))
+    return Rows(name, filled, size, is_table=True)
 
 
 def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]:
