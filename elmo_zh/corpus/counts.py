@@ -149,9 +149,10 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         if self.line_changes:
             _add_all(self.changed, self.line_changes)
             self.line_changes.clear()
-        for reason in self.line_notices:
-            _add_to(self.noticed, reason, len(line), line)
-        self.line_notices.clear()
+        if self.line_notices:
+            for reason in self.line_notices:
+                _add_to(self.noticed, reason, len(line), line)
+            self.line_notices.clear()
 
     def add(self, other: "Tally") -> None:
         """Add the counts of a later part."""
