@@ -63,7 +63,7 @@ class LedgerEntry(NamedTuple):
 
 
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Counts for one source. Characters are counted as read: `kept_characters` and those of `dropped` are all of them.
+    """Counts for one source. Characters are counted as read; each is kept or dropped.
 
     Changes to a line are counted when the line is kept. `normalised_characters` counts kept characters after all
     changes.

@@ -42,7 +42,7 @@ class Rows:
     Attributes:
         name: Name of the file.
         is_table: Whether a row is a list of cells, of which the first one may name the columns.
-        sample: The cells of the first rows; those of JSON come after a row of the names in them.
+        sample: The cells of the first rows; in JSON, the names of their fields come first.
     """
 
     def __init__(self, name: str, rows: Iterable[tuple[int, Any]], size: int, *, is_table: bool) -> None:
