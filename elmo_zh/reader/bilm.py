@@ -200,14 +200,17 @@ class BiLMReader:
         self, word_vectors: Floats, words: Ids, counts: Sequence[int], state: State, keep: Keep
     ) -> tuple[Floats, State]:
         """Run all layers over packed rows of `word_vectors`, (2, N); return the top outputs (2, N, P) and the state."""
+        distinct, numbers = np.unique(words, return_inverse=True)
+        vectors, numbers = word_vectors[distinct], numbers.reshape(words.shape)
 
         def run(way: int) -> tuple[Floats, list[LSTMState]]:
-            hidden, after = word_vectors[words[way]], []
-            keep(0, way, hidden)
+            hidden, rows, after = vectors, numbers[way], []
+            keep(0, way, vectors[rows])
             for index, (weights, carried) in enumerate(zip(self._layers, state, strict=True)):
                 before = LSTMState(carried.output[way], carried.cell[way])
                 clips = self.shape.cell_clip, self.shape.projection_clip
-                outputs, last = run_layer(hidden, counts, weights[way], before, *clips)
+                read_rows = None if index else rows  # The first layer reads words, the others a row of their own
+                outputs, last = run_layer(hidden, read_rows, counts, weights[way], before, *clips)
                 # All layers but the first have a skip connection.
                 hidden = outputs + hidden if index and self.shape.skip_connections else outputs
                 keep(index + 1, way, hidden)

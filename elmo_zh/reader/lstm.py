@@ -29,6 +29,9 @@ Ids = NDArray[np.int64]
 # The products with the inputs are computed for about this many rows at a time: enough to be fast, few enough for the
 # cache.
 _BLOCK_ROWS = 1024
+# If a batch has at most this many distinct words, their products are computed once each: a fifth of all the work, and
+# half of the words of running text are repetitions.
+_MOST_DISTINCT = 2 * _BLOCK_ROWS
 
 
 def mark_sentence(ids: Sequence[int] | NDArray[Any]) -> Ids:
@@ -127,24 +130,32 @@ def prepare(input_weight: Floats, recurrent_weight: Floats, bias: Floats, projec
 
 
 def run_layer(
-    inputs: Floats, counts: Sequence[int], weights: LSTMWeights, state: LSTMState, cell_clip: float, output_clip: float
+    inputs: Floats,
+    rows: Ids | None,
+    counts: Sequence[int],
+    weights: LSTMWeights,
+    state: LSTMState,
+    cell_clip: float,
+    output_clip: float,
 ) -> tuple[Floats, LSTMState]:
-    """Return the outputs of packed inputs, both of shape (N, P), and each sentence's state after its last token.
+    """Return the outputs of N packed rows, shape (N, P), and each sentence's state after its last token.
 
-    `counts` says how many sentences have a token at each step. A clip of 0 means none.
+    Args:
+        inputs: Shape (N, P), or (U, P) with `rows`.
+        rows: The input that each packed row reads, shape (N,); None if each has its own.
+        counts: How many sentences have a token at each step.
+        weights: As `prepare` returns them.
+        state: The state before the first token.
+        cell_clip: Largest magnitude of the cell state; 0 for none.
+        output_clip: Largest magnitude of the output; 0 for none.
     """
     B, D = state.cell.shape
-    outputs = np.empty_like(inputs)
+    outputs = np.empty((sum(counts), inputs.shape[1]), np.float32)
     last_output, cell = state.output.copy(), state.cell.copy()
-    before, first, block_start, block_stop = state.output, 0, 0, 0
-    from_inputs = np.empty((0, 4 * D), np.float32)
+    before, first = state.output, 0
     from_output, product = np.empty((B, 4 * D), np.float32), np.empty((B, D), np.float32)
-    for step, n in enumerate(counts):
-        if first + n > block_stop:
-            block_start, block_stop = first, max(first + n, min(len(inputs), first + _BLOCK_ROWS))
-            from_inputs = inputs[block_start:block_stop] @ weights.input
-            from_inputs += weights.bias
-        z = from_inputs[first - block_start : first - block_start + n]
+    for step, z in enumerate(_from_inputs(inputs, rows, counts, weights)):
+        n = len(z)
         z += np.matmul(before[:n], weights.recurrent, out=from_output[:n])
         np.tanh(z, out=z)
         i, j, f, o = z[:, :D], z[:, D : 2 * D], z[:, 2 * D : 3 * D], z[:, 3 * D :]
@@ -170,3 +181,25 @@ def run_layer(
         before = h
         first += n
     return outputs, LSTMState(last_output, cell)
+
+
+def _from_inputs(inputs: Floats, rows: Ids | None, counts: Sequence[int], weights: LSTMWeights) -> Iterator[Floats]:
+    """Yield x W_x + b of each step, shape (n, 4D), in memory that the caller may change."""
+    if rows is not None and len(inputs) <= _MOST_DISTINCT:
+        products = inputs @ weights.input
+        products += weights.bias
+        z, first = np.empty((counts[0], products.shape[1]), np.float32), 0
+        for n in counts:
+            yield np.take(products, rows[first : first + n], axis=0, out=z[:n], mode="clip")
+            first += n
+        return
+    inputs = inputs if rows is None else inputs[rows]
+    first, start, stop = 0, 0, 0
+    block = np.empty((0, len(weights.bias)), np.float32)
+    for n in counts:
+        if first + n > stop:
+            start, stop = first, max(first + n, min(len(inputs), first + _BLOCK_ROWS))
+            block = inputs[start:stop] @ weights.input
+            block += weights.bias
+        yield block[first - start : first - start + n]
+        first += n
