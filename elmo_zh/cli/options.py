@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property, partial, wraps
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
@@ -19,7 +20,7 @@ from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.names import label
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.outputs import claimed_output, inputs_noted
+from elmo_zh.run.outputs import claimed_output, require_no_input
 from elmo_zh.run.reporter import aligned
 
 if TYPE_CHECKING:
@@ -96,10 +97,9 @@ class Common:
     )
     named: frozenset[str] = frozenset()  # The settings that were given by --set or by options of their own
     config: Config = field(default_factory=Config)
-    inputs: tuple[Path, ...] = ()  # The paths that the command was given to read
 
     @classmethod
-    def taken_from(cls, values: dict[str, Any], inputs: tuple[Path, ...]) -> "Common":
+    def taken_from(cls, values: dict[str, Any]) -> "Common":
         """Move the values of shared options out of a command's `values`, and return them."""
         shared = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
         settings: dict[str, Any] = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
@@ -111,7 +111,7 @@ class Common:
         load = RunDir(run_path).load_config if run_path else partial(load_config, Config())
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
-        common = cls(named=named, config=config, inputs=inputs, **shared)
+        common = cls(named=named, config=config, **shared)
         if (common.engine == "dask") != bool(common.scheduler):
             text = _("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
             raise click.UsageError(text)
@@ -152,7 +152,7 @@ class Common:
                     if suffixes:
                         require_suffix(path, suffixes, option)
                     names = (option, "--force")
-                    claim = claimed_output(path, self.inputs, Path.is_file, force=self.force, names=names)
+                    claim = claimed_output(path, (), Path.is_file, force=self.force, names=names)
                     stack.enter_context(claim)
             yield
 
@@ -343,16 +343,11 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
     @wraps(function)
     def decorated(**values: Any) -> Any:
         context = click.get_current_context()
-        for name in ("output", "picture"):
-            # click turns "" into the current folder.
-            if context.params.get(name) in (Path(), Path("/")):
-                text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
-                raise click.UsageError(text.format(name=name))
-        common = Common.taken_from(values, tuple(_given_paths(context)))
+        _refuse_outputs(context)
+        common = Common.taken_from(values)
         if "run_path" not in context.params:
             _name_unread(common, context, getattr(function, "reads", ()))
-        with inputs_noted(common.inputs):
-            return function(common, **values)
+        return function(common, **values)
 
     first, last = ("config_path", "assignments"), ("quiet", "as_json")
     force = shared_options("force", hidden=hides_force)
@@ -373,11 +368,23 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
             common.console.warn(_("{name} has no effect on {command}.").format(name=name, command=typed))
 
 
+def _refuse_outputs(context: click.Context) -> None:
+    """Raise an error for an output that is no name of a file or folder, or that would replace what is read."""
+    for option in ("output", "picture"):
+        path = context.params.get(option)
+        if path in (Path(), Path("/")):  # click turns "" into the current folder
+            text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
+            raise click.UsageError(text.format(name=option))
+        if path is not None:
+            require_no_input(path, _given_paths(context), _("Choose another {option}.").format(option=f"--{option}"))
+
+
 def _given_paths(context: click.Context) -> Iterator[Path]:
     for name, value in context.params.items():
         if name not in _OUTPUTS and isinstance(value, tuple | Path):
-            paths = value if isinstance(value, tuple) else (value,)
-            yield from (Path(path) for path in paths if isinstance(path, str | Path))
+            for path in value if isinstance(value, tuple) else (value,):
+                if isinstance(path, str | Path):
+                    yield from map(Path, glob(str(path), recursive=True) or [path])  # noqa: PTH207
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:

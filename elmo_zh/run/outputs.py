@@ -13,7 +13,6 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,34 +31,19 @@ from elmo_zh.run.files import (
 )
 from elmo_zh.version import __version__
 
-# The paths that the running command was given to read.
-_INPUTS: ContextVar[tuple[Path, ...]] = ContextVar("inputs", default=())
-
-
-@contextmanager
-def inputs_noted(inputs: Iterable[Path]) -> Iterator[None]:
-    """Prevent outputs in the block from replacing these inputs."""
-    token = _INPUTS.set(tuple(inputs))
-    try:
-        yield
-    finally:
-        _INPUTS.reset(token)
-
 
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
-    """Raise OutputError if writing an output would replace an input: the same file, a link to it, or its folder.
+    """Raise OutputError if writing an output would replace an input.
 
-    Inputs are these paths and those that the running command was given. No file inside a folder among these paths is
-    replaced; a job names the files that it reads, so its output may stand beside them in a folder that was given. The
-    unfinished work is beside the output, and must not replace an input either.
+    That is the same file, a link to it, a folder that contains it, or a file in a folder that is read.
+    The unfinished work is beside the output, and must not replace an input either.
     """
-    named = [*inputs]
     require_regular(output)
     replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
-    for source in filter(os.path.exists, (*named, *_INPUTS.get()) if replaced else ()):
+    for source in filter(os.path.exists, inputs if replaced else ()):
         for path in replaced:
             real_path, real_source = path.resolve(), source.resolve()
-            is_inside = path.is_file() and source in named and real_source in real_path.parents
+            is_inside = path.is_file() and real_source in real_path.parents
             if path.samefile(source) or real_path in real_source.parents or is_inside:
                 message = _("{path} would replace {source}, which this command reads. {advice}")
                 advice = advice or _("Choose another {option}.").format(option="--output")

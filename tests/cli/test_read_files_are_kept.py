@@ -1,6 +1,7 @@
 """No command writes over what it is given to read, not even with --force."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,10 @@ ENDANGERED = (
     ("score t.txt --model model --config c.toml --output", "c.toml"),
     ("score t.txt --model model --against other --output", "other/options.json"),
     ("embed t.txt --model model --layers mix --mix-weights mix.json --output", "mix.json"),
-    ("concordance 苹果 t.tsv --output", "t.tsv"),
+    ("embed t.txt --model model --output", "t.txt"),
+    ("index t.txt --model model --words w.txt --output", "model"),
+    ("task fit classify t.tsv --model model --output", "model"),
+    ("concordance 苹果 *.tsv --output", "t.tsv"),
     ("convert other --warm-on t.txt --output", "other"),
 )
 
@@ -62,9 +66,8 @@ def test_what_is_read_is_kept(used: Path) -> None:
     before = content()
     for words, output in ENDANGERED:
         told = elmo_zh(*words.split(), output, "--force").only_error()
-        is_kept = "which this command reads. Choose another --output." in told
-        assert is_kept or "the suffix does not name a known format." in told, words
-        assert output in told.split(":")[0], words
+        assert told.startswith(f"{output} would replace "), words
+        assert f"which this command reads. Choose another {words.split()[-1]}." in told, words
         assert content() == before, words
 
 
@@ -73,10 +76,13 @@ def test_a_text_in_a_folder_that_is_read_is_kept(used: Path) -> None:
     text.parent.mkdir()
     text.write_text("text\tyear\n今天很热\t2001\n", encoding="utf-8")
     before = text.read_bytes()
-    for words in ("frequencies texts", "words texts", "concordance 今天 texts", "score texts --model model"):
+    shutil.copytree("texts", "new/segmented")
+    for words in ("frequencies texts", "score texts --model model"):
         told = elmo_zh(*words.split(), "--output", "texts/a.tsv", "--force").only_error()
         assert told.startswith("texts/a.tsv would replace texts"), words
         assert text.read_bytes() == before, words
+    told = elmo_zh("segment", "new/segmented", "--run", "new", "--force").only_error()
+    assert told.startswith("new/segmented is in the run new, so it cannot be in the corpus.")
 
 
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:
