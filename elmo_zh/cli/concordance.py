@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.declared import takes, with_options
 from elmo_zh.cli.model_options import load_embedder_of
-from elmo_zh.cli.options import (
-    INPUT,
-    Common,
-    common_options,
-    figures,
-    input_argument,
-    reads,
-    shared_options,
-    table,
-    takes,
-    with_options,
-)
+from elmo_zh.cli.options import INPUT, Common, common_options, figures, input_argument, reads, shared_options, table
 from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import ConfigError, CorpusError
@@ -36,6 +26,10 @@ if TYPE_CHECKING:
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 query_argument = click.argument("query", metavar="QUERY")
+_table_option = shared_options(
+    "output",
+    help="Write all rows to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel) or .jsonl.",
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +134,11 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
 @query_argument
 @files_argument
 @takes(ConcordanceOptions, "options")
+@shared_options(
+    "output",
+    help="Write all lines to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel), .jsonl"
+    " (JSON lines) or .vrt (the vertical format of CWB and Sketch Engine).",
+)
 @shared_options("model", help="Model that computes surprisal for --sort. Default: the model that made the index.")
 @reading_of_texts
 def concordance(
@@ -161,37 +160,31 @@ def concordance(
     from elmo_zh.concordance.kwic import save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells
 
-    with common.claimed(options.output, formats=(*TABLE_SUFFIXES, ".vrt")):
+    with common.claimed(*TABLE_SUFFIXES, ".vrt"):
         read = read_texts(common, files, texts, [query])
         matches = read.find(query)
         require_matches(query, matches, texts)
         read.note_longer_words(query, len(matches), common.console)
         matches = _sorted(common, read, _selected(read, query, matches, options), options)
-        _note_renamed(matches, options, common)
-        if options.output:
-            save_concordance(matches, options.output)
+        if common.output:
+            _note_renamed(matches, common.output, common)
+            save_concordance(matches, common.output)
     shown = [*(matches.take(slice(options.top)) if options.top else matches)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
     named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
     typed = [*files, *(part for option, value in named if value is not None for part in (option, value))]
     similar = ("concordance", query, *typed, "--like", str(shown[0].number))
-    written = str(options.output) if options.output else None
+    counts = {"query": query, "lines": len(matches)}
+    table_of_lines = aligned(rows, left=range(len(rows[0]) - 3, len(rows[0])))
     common.finish(
-        {
-            "query": query,
-            "lines": len(matches),
-            "output": written,
-            "concordance": [line.described() for line in shown],
-        },
-        *aligned(rows, left=range(len(rows[0]) - 3, len(rows[0]))),
-        "",
-        *figures({"query": query, "lines": len(matches), "shown": len(shown), "output": written}),
+        {**counts, "concordance": [line.described() for line in shown]},
+        [*table_of_lines, "", *figures({**counts, "shown": len(shown)})],
         following=similar if texts.index is not None and options.like is None else ("collocates", query, *typed),
     )
 
 
-def _note_renamed(matches: "Concordance", options: ConcordanceOptions, common: Common) -> None:
-    names = matches.column_names(for_vertical=options.output is not None and options.output.suffix == ".vrt")
+def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
+    names = matches.column_names(for_vertical=output.suffix == ".vrt")
     if renamed := [f"{name} -> {new}" for name, new in names.items() if name != new]:
         message = _("Columns of the texts have other names in the output: {names}")
         common.console.note(message.format(names=", ".join(renamed)))
@@ -273,6 +266,7 @@ class FrequencyOptions(CountOptions):
 @click.command()
 @files_argument
 @takes(FrequencyOptions, "options")
+@_table_option
 @reading_of_texts
 def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, options: FrequencyOptions) -> None:
     """Count words and phrases, and show how evenly they are spread.
@@ -290,7 +284,7 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
     from elmo_zh.concordance.query import unquoted
     from elmo_zh.contexts.index_files import require_column
 
-    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+    with common.claimed(*TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         by = options.by and unquoted(options.by)
         divided = require_column(read.table.columns, by or "source", "--by")
@@ -301,7 +295,7 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
             read.note_longer_words(query, len(lines), common.console)
             by_part = by is not None
             rows += counts.frequencies(query, read.table, read.wanted, lines, divided, by_part=by_part)
-        _report(common, rows, options)
+        _report(common, rows, options.top)
 
 
 @click.command()
@@ -309,6 +303,7 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
 @files_argument
 @takes(CollocateOptions, "near")
 @takes(CountOptions, "options")
+@_table_option
 @reading_of_texts
 def collocates(
     common: Common,
@@ -332,7 +327,7 @@ def collocates(
     """
     from elmo_zh.concordance import counts
 
-    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+    with common.claimed(*TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         matches = read.find(query)
         require_matches(query, matches, texts)
@@ -348,7 +343,7 @@ def collocates(
             if near.by == "log-dice":
                 words.sort(key=lambda word: -word.log_dice)
             rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]
-        _report(common, rows, options, by="usage")
+        _report(common, rows, options.top, by="usage")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,6 +364,7 @@ class KeywordOptions(CountOptions):
 @click.command()
 @files_argument
 @takes(KeywordOptions, "options")
+@_table_option
 @reading_of_texts
 def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, options: KeywordOptions) -> None:
     """Find words typical of some lines compared with others.
@@ -390,7 +386,7 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
             "Say which lines to compare: --where CONDITION, with or without --against-where, or only --against INDEX."
         )
         raise click.UsageError(message)
-    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+    with common.claimed(*TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         other, lines = read.folded, ~read.wanted
         if against is not None:
@@ -401,13 +397,14 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
         elif not lines.any():
             message = _("Every line meets {condition!r}, so nothing is left to compare with. Narrow the condition.")
             raise ConfigError(message.format(condition=texts.where))
-        _report(common, compare_words((read.folded, read.wanted), (other, lines), least=options.min_count), options)
+        _report(common, compare_words((read.folded, read.wanted), (other, lines), least=options.min_count), options.top)
 
 
 @click.command()
 @input_argument
 @takes(NewWordOptions, "limits")
 @takes(CountOptions, "options")
+@_table_option
 @shared_options(*INPUT, "segmented", "user_dictionary")
 @common_options
 @reads("text")
@@ -428,23 +425,21 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
     from elmo_zh.concordance.counts import find_new_words, iter_runs, token_finder, word_finder
 
     config = common.config
-    with common.claimed(options.output, formats=TABLE_SUFFIXES):
+    with common.claimed(*TABLE_SUFFIXES):
         with common.opened_texts(files) as texts:
             segmented, text = common.segmented, None if common.segmented else config.text
             is_known = token_finder(texts) if segmented else word_finder(config.text, common.user_dictionary)
             rows = find_new_words(lambda reporter: iter_runs(texts, text, reporter), is_known, limits, common.console)
-        _report(common, rows, options)
+        _report(common, rows, options.top)
 
 
-def _report(common: Common, results: Sequence[Any], options: CountOptions, *, by: str = "") -> None:
+def _report(common: Common, results: Sequence[Any], top: int, *, by: str = "") -> None:
     """Write the table and print its first rows; with `by`, the first rows for each value of that column."""
     rows = [row if isinstance(row, dict) else asdict(row) for row in results]
-    if options.output:
-        save_rows(rows, options.output)
-    shown = [
-        row for _value, part in groupby(rows, lambda row: row.get(by)) for row in islice(part, options.top or None)
-    ]
+    if common.output:
+        save_rows(rows, common.output)
+    shown = [row for _value, part in groupby(rows, lambda row: row.get(by)) for row in islice(part, top or None)]
     # `name`, a word or a phrase, is headed like the option that gives it.
     printed = [{"word" if name == "name" else name: value for name, value in row.items()} for row in shown]
-    result = {"count": len(rows), "output": str(options.output) if options.output else None}
-    common.finish({"rows": shown, **result}, *table(printed), "", *figures({**result, "shown": len(shown)}))
+    lines = [*table(printed), "", *figures({"count": len(rows), "shown": len(shown)})]
+    common.finish({"rows": shown, "count": len(rows)}, lines)

@@ -8,16 +8,16 @@ import click
 
 from elmo_zh.bundle import BundleForm
 from elmo_zh.bundle.find_bundle import find_bundle
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.options import (
+    FOLDER,
     Common,
     common_options,
     common_options_of_readers,
     figures,
-    output_option,
     reads,
     refuse_together,
     shared_options,
-    takes,
 )
 from elmo_zh.config import config_names
 from elmo_zh.convert import Conversion
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
-@output_option("DIR", "Folder of the new bundle.", is_folder=True, required=True)
+@shared_options("output", help="Folder to write.", metavar="DIR", path=FOLDER, required=True)
 @takes(Conversion, "conversion")
 @takes(BundleForm, "form")
 @common_options
 @reads("text")
-def convert(common: Common, /, source: Path, output: Path, conversion: Conversion, form: BundleForm) -> None:
+def convert(common: Common, /, source: Path, conversion: Conversion, form: BundleForm) -> None:
     """Convert another program's model to a bundle.
 
     Use it to embed with a published model. SOURCE is a folder or zip archive: options.json and weights.hdf5 of bilm-tf
@@ -60,11 +60,13 @@ def convert(common: Common, /, source: Path, output: Path, conversion: Conversio
 
     text, user_dictionary = _known_text(common)
     conversion = replace(conversion, text=text, user_dictionary=user_dictionary)
-    model = convert_model(find_bundle(source), output, conversion, form, force=common.force, reporter=common.console)
-    _report_conversion(common, model, output, form.layout)
+    model = convert_model(
+        find_bundle(source), common.written, conversion, form, force=common.force, reporter=common.console
+    )
+    _report_conversion(common, model, form.layout)
 
 
-def _report_conversion(common: Common, model: "BundleContent", output: Path, layout: str) -> None:
+def _report_conversion(common: Common, model: "BundleContent", layout: str) -> None:
     from elmo_zh.info.describe import POOR_FROM_ZERO
 
     shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"
@@ -73,12 +75,12 @@ def _report_conversion(common: Common, model: "BundleContent", output: Path, lay
     if model.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(_(POOR_FROM_ZERO))
     sizes = {"num_layers": shape.num_layers, "cell_dim": shape.cell_dim, "projection_dim": shape.projection_dim}
-    result = {"output": str(output), "mode": shape.mode, "warm_state": has_warm_state, **sizes}
+    result = {"mode": shape.mode, "warm_state": has_warm_state, **sizes}
     segmented = ("--segmented",) if model.text is None else ()
     common.finish(
         {**result, "num_words": len(model.vocabulary or ())},
-        *figures(result),
-        following=("embed", "file.txt", "--model", output, *segmented) if layout == "bundle" else (),
+        figures(result),
+        following=("embed", "file.txt", "--model", common.written, *segmented) if layout == "bundle" else (),
     )
 
 
@@ -132,7 +134,7 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     values = description.values
     if check:
         values["passed"] = not description.problems
-    common.finish(values, *description.lines)
+    common.finish(values, description.lines)
     if description.problems:
         message = _("{path} fails these checks: {problems}. Write or copy the folder again.")
         raise OutputError(message.format(path=path, problems="; ".join(map(_, description.problems))))

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import load_embedder, load_model
 from elmo_zh.cli.options import (
     ENGINE,
     INPUT,
+    NEEDS_OUTPUT,
     Common,
     common_options,
     common_options_of_readers,
     figures,
     input_argument,
-    output_option,
     reads,
     refuse_together,
     shared_options,
     table,
-    takes,
 )
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
 class EmbedOptions:
     """The options of `embed` that are not settings in section embed."""
 
-    output: Path | None = declare(
-        None,
-        "File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input, a"
-        " file named embeddings, with that suffix, in the current folder.",
-        metavar="FILE",
-    )
     split_sentences: bool = declare(
         False, "Split lines into sentences as in training; the output says which line each sentence comes from."
     )
@@ -66,6 +60,12 @@ class EmbedOptions:
 @click.command()
 @input_argument
 @shared_options("model", "segmented", *INPUT, "user_dictionary")
+@shared_options(
+    "output",
+    help="File or folder to write. Default: FILE with the format's suffix, such as FILE.hdf5; for standard input, a"
+    " file named embeddings, with that suffix, in the current folder.",
+    path={},
+)
 @takes(EmbedOptions, "options")
 @shared_options("embed.layers", "embed.pool", "embed.dtype", "embed.format", "embed.precision", "embed.unknown")
 @shared_options("stateful", "device", *ENGINE)
@@ -100,11 +100,11 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
     from elmo_zh.embed.formats import require_matching_suffix
     from elmo_zh.run.reporter import Hints
 
-    if options.output is not None and is_single(files):
-        require_matching_suffix(options.output, config.embed.format)
+    if common.output is not None and is_single(files):
+        require_matching_suffix(common.output, config.embed.format)
     with opened_inputs(files, common.console) as sources:
         suffix = f".{config.embed.format}"
-        targets = plan_targets(files, sources, options.output, suffix, config.text, segmented=common.segmented)
+        targets = plan_targets(files, sources, common.output, suffix, config.text, segmented=common.segmented)
         embedder = load_embedder(common)
         with common.choose_engine(config).started(0) as engine:
             make_job = partial(
@@ -163,16 +163,16 @@ def _embed_texts(
             text.skip(error, common.console)
             skipped.append(text.name)
             continue
-        result = {"output": str(output), **report.counts.reported(), "unknown_words": dict(report.unknown_words)}
+        result = {"output": output, **report.counts.reported(), "unknown_words": dict(report.unknown_words)}
         if is_single:
-            common.finish(result, *figures(result), bundle=embedder.bundle)
+            common.finish(result, bundle=embedder.bundle)
             return
         total.add(report.counts)
         results.append(result)
         for line in figures(result):
             common.console.note(line)
     summary = {"skipped": skipped, **total.reported()}
-    common.finish({"outputs": results, **summary}, *figures(summary), bundle=embedder.bundle)
+    common.finish({"outputs": results, **summary}, figures(summary), bundle=embedder.bundle)
 
 
 @click.command()
@@ -205,18 +205,18 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
     _report_words(common, scorer, counts)
     measured = counts.figures()
     assert measured is not None, "evaluate_texts raises an error for text without a sentence"
-    common.finish(asdict(measured), *figures(asdict(measured)), bundle=bundle)
+    common.finish(asdict(measured), bundle=bundle)
 
 
 @click.command()
 @input_argument
 @shared_options("model")
-@output_option("FILE", "File to write; repeat an interrupted command to resume it. Default: standard output.")
+@shared_options("output", help="File to write; repeat an interrupted command to resume it. Default: standard output.")
 @shared_options("segmented", *INPUT)
 @takes(ScoreOptions, "options")
 @shared_options(*ENGINE)
 @common_options
-def score(common: Common, /, files: tuple[str, ...], output: Path | None, options: ScoreOptions) -> None:
+def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.
 
     Use it to find unusual lines, to clean a corpus, or to select text from a particular domain. Scores are exact costs
@@ -235,7 +235,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
     """
     if common.segmented:
         refuse_together("--segmented", {"--split-sentences": options.split_sentences})
-    _check_usage(common, output, options)
+    _check_usage(common, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
@@ -243,7 +243,7 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
 
     keep_freed_memory()
     if options.pairs is not None:
-        _score_pairs(common, files, output, options.pairs)
+        _score_pairs(common, files, options.pairs)
         return
     keeps = options.keep_below is not None or options.keep_share is not None
     keep = KeepRule(below=options.keep_below or 0.0, share=options.keep_share) if keeps else None
@@ -255,18 +255,18 @@ def score(common: Common, /, files: tuple[str, ...], output: Path | None, option
         models = (load_model(common, path) for path in paths)
         scorer, *others = [LineScorer(model, **reading) for model in models]
         other = others[0] if others else None
-        kind = chosen_format(options.kind, None if keep else output, SCORE_FORMATS)
+        kind = chosen_format(options.kind, None if keep else common.output, SCORE_FORMATS)
         job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
-        if output is None:
+        if common.output is None:
             counts = job.print(sys.stdout.buffer, common.console)
         else:
             with common.choose_engine(common.config).started(0) as engine:
-                job = replace(job, output=output)
+                job = replace(job, output=common.output)
                 counts = run_job(job, force=common.force, reporter=common.console, engine=engine)
-    _finish(common, scorer, counts, output)
+    _finish(common, scorer, counts)
 
 
-def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> None:
+def _check_usage(common: Common, options: ScoreOptions) -> None:
     by_token, keep = {"--by token": options.by == "token"}, {"--keep-share": options.keep_share is not None}
     forms = {**by_token, "--format": options.kind is not None}
     all_keeps = {**keep, "--keep-below": options.keep_below is not None}
@@ -281,59 +281,56 @@ def _check_usage(common: Common, output: Path | None, options: ScoreOptions) -> 
     if options.against is not None:
         refuse_together("--against", by_token)
     for option, is_used in {"--json": common.as_json, "--engine dask": common.engine != "local"}.items():
-        if is_used and output is None:
-            raise click.UsageError(_("{option} needs a file for the scores. Add --output FILE.").format(option=option))
+        if is_used and common.output is None:
+            raise click.UsageError(_(NEEDS_OUTPUT).format(option=option))
 
 
-def _score_pairs(common: Common, files: tuple[str, ...], output: Path | None, pairs: str) -> None:
+def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
     from elmo_zh.contexts.line_scorer import LineScorer
     from elmo_zh.contexts.score_texts import accuracies, iter_pair_scores, parse_pair_columns
 
     names = parse_pair_columns(pairs)
-    with common.claimed(output, formats=TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
+    with common.claimed(*TABLE_SUFFIXES), common.opened_texts(files, field=names[0]) as texts:
         bundle = load_model(common, common.model)
         scores = list(iter_pair_scores(LineScorer(bundle), texts, names, common.console))
         if not scores:
             text = _("{files} has no pairs. Give records with two sentences each.")
             raise CorpusError(text.format(files=", ".join(files)))
-        if output:
-            save_rows(({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores), output)
+        if common.output:
+            rows = ({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores)
+            save_rows(rows, common.output)
     groups = accuracies(scores)
     totals = {measure: sum(group[measure] for group in groups.values()) for measure in scores[0].judgements()}
-    rows: list[dict[str, Any]] = [
+    shown: list[dict[str, Any]] = [
         {"kind": kind, "pairs": group["pairs"], **{name: group[name] / group["pairs"] for name in totals}}
         for kind, group in groups.items()
     ]
     shares = {name: total / len(scores) for name, total in totals.items()}
-    written = str(output) if output else None
     common.finish(
-        {"pairs": len(scores), **totals, "groups": groups, "output": written},
-        *table([*rows, {"kind": _("all"), "pairs": len(scores), **shares}]),
-        *figures({"output": written}),
+        {"pairs": len(scores), **totals, "groups": groups},
+        table([*shown, {"kind": _("all"), "pairs": len(scores), **shares}]),
         bundle=bundle,
     )
 
 
-def _finish(common: Common, scorer: "LineScorer", counts: "ScoreCounts", output: Path | None) -> None:
+def _finish(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -> None:
     """Warn about unknown words and report what was written; use stderr if the scores go to stdout."""
     _report_words(common, scorer, counts)
     measured = counts.figures()
     result = {
-        "output": str(output) if output else None,
         **counts.described(),
         **({} if counts.kept is None else {"kept": counts.kept}),
         "perplexity": measured.perplexity if measured else None,
         "bits_per_character": measured.bits_per_character if measured else None,
     }
-    lines = figures(result)
-    if output is None:
-        for line in lines:
+    if common.output is None:
+        for line in figures(result):
             common.console.note(line)
         return
     keep = ("score", "FILE", "--keep-share", "0.8", "--output", "kept.txt")
-    train = ("pipeline", output, "--run", "runs/NAME") if counts.kept else ()
+    train = ("pipeline", common.output, "--run", "runs/NAME") if counts.kept else ()
     following = keep if counts.kept is None else train
-    common.finish(result, *lines, bundle=scorer.bundle, following=following)
+    common.finish(result, bundle=scorer.bundle, following=following)
 
 
 def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -> None:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.model_options import index_model_option, index_option, load_embedder, load_embedder_of, warn_of_unknown
+from elmo_zh.cli.declared import takes
+from elmo_zh.cli.model_options import index_options, load_embedder, load_embedder_of, load_index, warn_of_unknown
 from elmo_zh.cli.options import (
     ENGINE,
+    FOLDER,
     INPUT,
     Common,
     common_options,
     common_options_of_readers,
     figures,
     input_argument,
-    output_option,
     reads,
     refuse_together,
     shared_options,
-    takes,
 )
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import IndexOptions, PageChoice
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 @click.command()
 @input_argument
 @shared_options("model")
-@output_option("INDEX", "Folder to write the index to.", is_folder=True, required=True)
+@shared_options("output", help="Folder to write.", metavar="INDEX", path=FOLDER, required=True)
 @shared_options("segmented", *INPUT, "user_dictionary")
 @takes(IndexOptions, "options")
 @shared_options("embed.precision", "embed.unknown", "device", *ENGINE)
 @common_options
 @reads("embed")
-def index(common: Common, /, files: tuple[str, ...], output: Path, options: IndexOptions) -> None:
+def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
     Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that the
@@ -67,14 +67,14 @@ def index(common: Common, /, files: tuple[str, ...], output: Path, options: Inde
     with common.opened_texts(files, from_name=options.from_name) as texts:
         embedder = load_embedder(common)
         settings = _settings(embedder, options, segmented=common.segmented)
-        job = IndexJob(embedder=embedder, texts=texts, output=output, settings=settings)
+        job = IndexJob(embedder=embedder, texts=texts, output=common.written, settings=settings)
         with common.choose_engine(common.config).started(0) as engine:
             report = run_job(job, force=common.force, reporter=common.console, engine=engine)
     if missing := report.missing_words:
         common.console.warn(describe_missing_words(missing, "--words"))
-    result = {"output": str(report.path), **report.counts, "bytes": report.num_bytes, "missing_words": list(missing)}
+    result = {**report.counts, "bytes": report.num_bytes, "missing_words": list(missing)}
     following = ("neighbours", "WORD", "--in", "SENTENCE", "--index", report.path)
-    common.finish(result, *figures(result), bundle=embedder.bundle, following=following)
+    common.finish(result, bundle=embedder.bundle, following=following)
 
 
 def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: bool) -> "IndexSettings":
@@ -99,12 +99,11 @@ class NeighbourOptions:
 @click.command()
 @click.argument("word", metavar="WORD")
 @takes(NeighbourOptions, "options")
-@index_option
-@index_model_option
+@index_options
 @shared_options("device")
 @common_options_of_readers
 @reads("embed")
-def neighbours(common: Common, /, word: str, index_path: Path, options: NeighbourOptions) -> None:
+def neighbours(common: Common, /, word: str, options: NeighbourOptions) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
     Use it to see which sense the model gives a word in this sentence. Each line shows the cosine between the
@@ -118,10 +117,9 @@ def neighbours(common: Common, /, word: str, index_path: Path, options: Neighbou
     """
     if not word.strip():
         raise click.UsageError(_("WORD is empty. Give a word from the sentence."))
-    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, keyword_lines, require_occurrences
 
-    index = ContextIndex.load(index_path)
+    index = load_index(common)
     layer = index.layers[-1] if options.layer is None else options.layer
     index.vectors(layer)  # an error if the index lacks it
     embedder = load_embedder_of(common, index)
@@ -140,8 +138,7 @@ def neighbours(common: Common, /, word: str, index_path: Path, options: Neighbou
             "layer": layer,
             "neighbours": [{**line.described(), "word": line.neighbour.occurrence.word} for line in lines],
         },
-        *keyword_lines(lines),
-        "",
+        [*keyword_lines(lines), ""],
         bundle=embedder.bundle,
         following=("senses", asked.word, "--index", index.path),
     )
@@ -159,7 +156,9 @@ class ServeOptions:
 
 @click.command()
 @click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
-@output_option("PAGE", "HTML file to write. Default: serve the page on this machine, until Ctrl-C.")
+@shared_options(
+    "output", help="HTML file to write. Default: serve the page on this machine, until Ctrl-C.", metavar="PAGE"
+)
 @takes(ServeOptions, "serve")
 @takes(PageChoice, "choice")
 @shared_options(
@@ -170,14 +169,7 @@ class ServeOptions:
 @shared_options("device")
 @common_options
 @reads("embed")
-def explore(
-    common: Common,
-    /,
-    index_path: Path | None,
-    output: Path | None,
-    serve: ServeOptions,
-    choice: PageChoice,
-) -> None:
+def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, choice: PageChoice) -> None:
     """Look at words in their sentences, on a page in the browser.
 
     Without INDEX, explore shows the model in $ELMO_ZH_MODEL; if that is not set, the latest run; and if there are no
@@ -200,8 +192,9 @@ def explore(
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
     check_packages()
+    output = common.output
     with ExitStack() as stack:
-        stack.enter_context(common.claimed(output, formats=(".html", ".htm")))
+        stack.enter_context(common.claimed(".html", ".htm"))
         server = stack.enter_context(ExploreServer(serve.port)) if output is None else None
         # With --output, --force overwrites the page, not the index.
         index, embedder = _load(common, index_path, force=common.force and output is None)
@@ -214,9 +207,9 @@ def explore(
             _show(common, server, content, LiveSentences(index, embedder, content), opens=opens)
         elif output is not None:
             data = content.whole()
-            result = {"output": str(output), "bytes": write_page(data, output), **_counts(data)}
+            result = {"bytes": write_page(data, output), **_counts(data)}
             following = _("Open {address} in a browser.").format(address=output.resolve().as_uri())
-            common.finish(result, *figures(result), following, bundle=embedder.bundle)
+            common.finish(result, [*figures(result), following], bundle=embedder.bundle)
 
 
 def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIndex", "ElmoEmbedder"]:
@@ -260,7 +253,7 @@ def _show(
         common.console.note(line.format(address=server.address))
         result = {"address": server.address, **_counts(content.overview)}
         end = _("Ctrl-C stops the server.")
-        common.finish(result, *figures(result), end, bundle=sentences.embedder.bundle)
+        common.finish(result, [*figures(result), end], bundle=sentences.embedder.bundle)
         sys.stdout.flush()
         try:
             sentences.compute_words()

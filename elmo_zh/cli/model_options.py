@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, find_same_bundle
+from elmo_zh.cli.declared import Function
 from elmo_zh.cli.options import Common, shared_options
 from elmo_zh.language import _
 
@@ -14,21 +13,23 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-index_model_option = shared_options(
-    "model",
-    help="Folder of the model, or the name of an installed model. Default: the model that made the index, if that"
-    " model still exists.",
-)
+
+def index_options(function: Function) -> Function:
+    """Add the options of commands that read an index."""
+    model = shared_options(
+        "model",
+        help="Folder of the model, or the name of an installed model. Default: the model that made the index, if that"
+        " model still exists.",
+    )
+    return shared_options("index", required=True)(model(function))
 
 
-index_option = click.option(
-    "--index",
-    "index_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="INDEX",
-    help="Folder that the index command wrote.",
-)
+def load_index(common: Common) -> "ContextIndex":
+    """Load the index that a command was given."""
+    from elmo_zh.contexts.index import ContextIndex
+
+    assert common.index is not None, "the option is required"
+    return ContextIndex.load(common.index)
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":

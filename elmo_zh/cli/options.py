@@ -2,20 +2,23 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, wraps
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.bundle.find_bundle import explain_no_bundle, find_bundle, require_no_bundle
 from elmo_zh.choices import DEVICES
 from elmo_zh.cli.console import Console
+from elmo_zh.cli.declared import Function, option_of, with_options
 from elmo_zh.config import Config, config_names, load_config, setting
-from elmo_zh.config.declare import Value, declare, values_of
+from elmo_zh.config.declare import declare, values_of
+from elmo_zh.errors import BundleError
 from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.names import label
@@ -28,11 +31,13 @@ if TYPE_CHECKING:
     from elmo_zh.corpus.input_texts import InputText
     from elmo_zh.engine import EngineChoice
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+# Kinds of paths.
+FILE, FOLDER = {"dir_okay": False}, {"file_okay": False}
 # Parameters with paths that a command writes; all other paths are read.
-_OUTPUTS = ("output", "picture", "run_path")
+_OUTPUTS = ("common_output", "common_picture", "common_run_path")
 # Options of commands that read any kind of text, and of those that can run on a cluster.
 INPUT, ENGINE = ("text.format", "text.field", "text.encoding"), ("engine", "scheduler")
+NEEDS_OUTPUT = N_("{option} needs a file for the results. Add --output FILE.")
 # What commands read by having an option, besides the setting that the option itself sets.
 _READ_WITH = {
     "common_engine": ("text.num_workers",),
@@ -41,6 +46,26 @@ _READ_WITH = {
 }
 # What is of no use to text that is already split into tokens.
 _OF_RAW_TEXT = ("text.format", "text.field", "text.join_lines", "text.user_dictionary")
+
+
+def _checked_run(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
+    from elmo_zh.run.layout import require_run_or_room
+
+    if path is not None and not context.resilient_parsing:
+        require_no_bundle(path)
+        require_run_or_room(path)
+    return path
+
+
+def _found_vectors(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Return the folder of a model or run, found by its path or by the name of an installed model."""
+    if value is None:
+        return None
+    path = find_bundle(value)
+    if not path.exists():
+        raise BundleError(explain_no_bundle(path))
+    return path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +120,32 @@ class Common:
     stateful: bool = declare(
         False, "Carry the LSTM state across sentences, as the original ELMo does. This prevents batching and is slower."
     )
+    output: Path | None = declare(None, "File to write. Default: standard output.", metavar="FILE", path=FILE)
+    picture: Path | None = declare(None, "PNG file to draw a picture to.", metavar="FILE", path=FILE)
+    run_path: Path | None = declare(
+        None,
+        "Folder of the run; segment and pipeline create it.",
+        names=("--run",),
+        metavar="RUN",
+        path=FOLDER,
+        callback=_checked_run,
+    )
+    init: Path | None = declare(
+        None,
+        "Start from the weights of this model, trained on other text. Default: train from scratch.",
+        metavar="BUNDLE",
+    )
+    source: Path | None = declare(
+        None, "File to use instead of computing one.", names=("--from",), metavar="FILE", path=FILE
+    )
+    index: Path | None = declare(None, "Folder that the index command wrote.", metavar="INDEX")
+    task: Path | None = declare(None, "Folder that task fit wrote.", metavar="TASK")
+    word2vec: Path | None = declare(
+        None,
+        "Model or run whose word2vec vectors are compared. Default: the model's own vectors, if it has any.",
+        metavar="PATH",
+        callback=_found_vectors,
+    )
     named: frozenset[str] = frozenset()  # The settings that were given by --set or by options of their own
     config: Config = field(default_factory=Config)
 
@@ -107,7 +158,7 @@ class Common:
         if shared.get("user_dictionary"):
             settings["text.user_dictionary"] = str(shared["user_dictionary"])
         # The run's settings or the defaults, changed first by --config, then by --set, then by other options.
-        run_path, assignments = values.get("run_path"), shared["assignments"]
+        run_path, assignments = shared.get("run_path"), shared["assignments"]
         load = RunDir(run_path).load_config if run_path else partial(load_config, Config())
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
@@ -139,52 +190,74 @@ class Common:
         with opened_inputs(files, self.console) as sources:
             yield [input_text(file, text, segmented=self.segmented, from_name=from_name) for file in sources.sources]
 
+    @property
+    def written(self) -> Path:
+        """The output of a command that requires one."""
+        assert self.output is not None, "the option is required"
+        return self.output
+
+    @property
+    def run(self) -> RunDir:
+        """The run of a command that requires one."""
+        assert self.run_path is not None, "the option is required"
+        return RunDir(self.run_path)
+
     @contextmanager
-    def claimed(
-        self, output: Path | None, picture: Path | None = None, *, formats: Collection[str] = ()
-    ) -> Iterator[None]:
+    def claimed(self, *formats: str) -> Iterator[None]:
         """Reserve the files that a command writes; if `formats` are given, the output must end with one of them."""
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
-            for path, option, suffixes in ((output, "--output", formats), (picture, "--picture", (".png",))):
+            for path, option, suffixes in (
+                (self.output, "--output", formats),
+                (self.picture, "--picture", (".png",)),
+            ):
                 if path is not None:
                     if suffixes:
                         require_suffix(path, suffixes, option)
                     names = (option, "--force")
-                    claim = claimed_output(path, (), Path.is_file, force=self.force, names=names)
-                    stack.enter_context(claim)
+                    stack.enter_context(claimed_output(path, (), Path.is_file, force=self.force, names=names))
             yield
 
     def finish(
         self,
         result: Mapping[str, Any],
-        *lines: str,
+        lines: Iterable[str] | None = None,
+        *,
         bundle: "Bundle | None" = None,
         following: Sequence[str | Path] = (),
     ) -> None:
         """Print the result: with --json, one JSON object that includes the model used; otherwise lines for people.
 
-        `following` has the words of the command to type next.
+        Args:
+            result: The values; the outputs that the command was given are added.
+            lines: What people see; by default a line for each value. The outputs follow.
+            bundle: The model used.
+            following: The words of the command to type next.
         """
-        if bundle is not None:
-            from elmo_zh.bundle.read import describe_model
-
-            result = {**result, "model": describe_model(bundle)}
+        outputs = {"output": self.output, "picture": self.picture}
+        written = {name: path for name, path in outputs.items() if path is not None}
         if self.as_json:
-            click.echo(json.dumps(_without_nan(result), ensure_ascii=False, allow_nan=False))
+            if bundle is not None:
+                from elmo_zh.bundle.read import describe_model
+
+                result = {**result, "model": describe_model(bundle)}
+            click.echo(json.dumps(_plain({**result, **written}), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
-            for line in (*lines, *([_("Next: {command}").format(command=command(*following))] if following else [])):
+            shown = figures({**result, **written}) if lines is None else [*lines, *figures(written)]
+            for line in (*shown, *([_("Next: {command}").format(command=command(*following))] if following else [])):
                 click.echo(line)
 
 
-def _without_nan(value: Any) -> Any:
-    """Return a JSON value with null for each number that is not finite, for which JSON has no form."""
+def _plain(value: Any) -> Any:
+    """Return a JSON value: paths as text, and null for each number that is not finite, for which JSON has no form."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
-    return [_without_nan(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def figures(result: Mapping[str, Any]) -> list[str]:
@@ -208,102 +281,6 @@ def _cell(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-class _Path(click.Path):
-    """The path of a file or folder; a wrong one is refused with the next step."""
-
-    def fail(self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None) -> NoReturn:
-        """Fail with click's message and what to give instead."""
-        wanted = _("Give the path of a folder.") if not self.file_okay else _("Give the path of a file.")
-        super().fail(f"{message} {wanted}" if self.file_okay != self.dir_okay else message, param, ctx)
-
-
-class DeclaredType(click.ParamType[Any]):
-    """The type of an option, as its declaration has it."""
-
-    def __init__(self, value: Value) -> None:
-        kind = (get_args(value.kind) or (value.kind,))[0]  # of `tuple[int, ...]`, int
-        self.value, self._one = value, replace(value, kind=kind)
-        self.name = {int: N_("integer"), float: N_("float")}.get(kind, N_("text"))
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value of a text; fail with what is allowed."""
-        try:
-            return self._one.parse(value) if isinstance(value, str) else value
-        except ValueError:
-            self.fail(_("{value}; expected {allowed}.").format(value=value, allowed=self._one.allowed()), param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
-        """Return the choices, or the kind of value, as help shows them."""
-        return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else _(self.name).upper()
-
-
-class DeclaredOption(click.Option):
-    """An option that shows what its declaration says, in the user's language."""
-
-    def __init__(self, names: Sequence[str], value: Value, *, is_setting: bool = False, **attributes: Any) -> None:
-        self.value, self._is_setting = value, is_setting
-        super().__init__(names, **attributes)
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option's help entry."""
-        written = self.help
-        self.help = written or self.value.explained()  # only now, since looking for plug-ins takes time
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.help = written  # so that the catalogue never collects a composed text
-
-    def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what follows the help in brackets: default and range."""
-        extra = super().get_help_extra(ctx)
-        if self._is_setting and self.value.default not in (None, "", False):
-            extra["default"] = str(self.value.default)
-        if self.value.limits():
-            extra["range"] = self.value.limits()
-        return extra
-
-
-def _option(value: Value, parameter: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a declaration describes, with its type, range and default."""
-    attributes = {"default": value.default, **value.option, **changed}
-    names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
-    path = attributes.pop("path", {})
-    is_missing = attributes["default"] is MISSING
-    if is_missing:
-        del attributes["default"]
-    is_path = bool(path) or value.kind is Path
-    attributes = {
-        "required": is_missing,
-        "show_default": not is_missing and attributes["default"] not in (None, "", False, ()),
-        "multiple": get_origin(value.kind) is tuple and "nargs" not in attributes,
-        "is_flag": value.kind is bool and not attributes.get("is_setting"),
-        "type": _Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
-        **attributes,
-    }
-    return click.option(*names, parameter, cls=DeclaredOption, value=value, **attributes)
-
-
-def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
-    """Add options to a command's function, in the order in which its help lists them."""
-    for add in reversed(options):
-        function = add(function)
-    return function
-
-
-def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares; the command gets them as `parameter`."""
-    declared = {name: value for name, value in values_of(group).items() if name not in without}
-
-    def decorate(function: Function) -> Any:
-        @wraps(function)
-        def decorated(*args: Any, **values: Any) -> Any:
-            return function(*args, **{parameter: group(**{name: values.pop(name) for name in declared})}, **values)
-
-        return with_options(decorated, [_option(value, name) for name, value in declared.items()])
-
-    return decorate
-
-
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
     """Return a decorator that adds options declared by `Common` or, by names such as text.encoding, as settings.
 
@@ -312,9 +289,9 @@ def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function
     options = []
     for name in names:
         if value := setting(name):
-            options.append(_option(value, name.replace(".", "__"), is_setting=True, **{"default": None, **changed}))
+            options.append(option_of(value, name.replace(".", "__"), is_setting=True, **{"default": None, **changed}))
         else:
-            options.append(_option(values_of(Common)[name], f"common_{name}", **changed))
+            options.append(option_of(values_of(Common)[name], f"common_{name}", **changed))
     return lambda function: with_options(function, options)
 
 
@@ -345,7 +322,7 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
         context = click.get_current_context()
         _refuse_outputs(context)
         common = Common.taken_from(values)
-        if "run_path" not in context.params:
+        if "common_run_path" not in context.params:
             _name_unread(common, context, getattr(function, "reads", ()))
         return function(common, **values)
 
@@ -371,7 +348,7 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 def _refuse_outputs(context: click.Context) -> None:
     """Raise an error for an output that is no name of a file or folder, or that would replace what is read."""
     for option in ("output", "picture"):
-        path = context.params.get(option)
+        path = context.params.get(f"common_{option}")
         if path in (Path(), Path("/")):  # click turns "" into the current folder
             text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
             raise click.UsageError(text.format(name=option))
@@ -384,7 +361,7 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
         if name not in _OUTPUTS and isinstance(value, tuple | Path):
             for path in value if isinstance(value, tuple) else (value,):
                 if isinstance(path, str | Path):
-                    yield from map(Path, glob(str(path), recursive=True) or [path])  # noqa: PTH207
+                    yield from map(Path, glob(str(path), recursive=True) or [str(path)])  # noqa: PTH207
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:
@@ -392,14 +369,6 @@ def refuse_together(option: str, others: Mapping[str, bool]) -> None:
     for other in [name for name, is_given in others.items() if is_given]:
         message = _("{option} and {other} cannot be combined. Leave out one of them.")
         raise click.UsageError(message.format(option=option, other=other))
-
-
-def output_option(
-    metavar: str, description: str, *, is_folder: bool = False, required: bool = False
-) -> Callable[[Function], Function]:
-    """Return the --output option of a command that writes a file or a folder, shown as `metavar` in its help."""
-    kind = _Path(path_type=Path, file_okay=not is_folder, dir_okay=is_folder)
-    return click.option("--output", type=kind, required=required, metavar=metavar, help=description)
 
 
 def _only_standard_input(_context: click.Context, _parameter: object, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,17 +12,8 @@ import click
 
 from elmo_zh.bundle import BundleForm
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.options import (
-    ENGINE,
-    Common,
-    Function,
-    common_options,
-    common_options_of_readers,
-    figures,
-    output_option,
-    shared_options,
-    takes,
-)
+from elmo_zh.cli.declared import Function, takes
+from elmo_zh.cli.options import ENGINE, FOLDER, Common, common_options, common_options_of_readers, shared_options
 from elmo_zh.config import Config
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import OptionError
@@ -48,36 +39,7 @@ from elmo_zh.training import read_launch
 Changes = Mapping[str, Mapping[str, str]]
 
 
-def _check_run_path(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
-    from elmo_zh.bundle.find_bundle import require_no_bundle
-    from elmo_zh.run.layout import require_run_or_room
-
-    if path is not None and not context.resilient_parsing:
-        require_no_bundle(path)
-        require_run_or_room(path)
-    return path
-
-
-def _run_option(
-    description: str = "Folder of the run; segment and pipeline create it.", *, required: bool = True
-) -> Callable[[Function], Function]:
-    """Return the option --run, which refuses a folder that is something other than a run."""
-    kind = click.Path(path_type=Path, file_okay=False)
-    return click.option(
-        "--run", "run_path", type=kind, required=required, metavar="RUN", callback=_check_run_path, help=description
-    )
-
-
-def _init_option(description: str) -> Callable[[Function], Function]:
-    """Return the --init option, which takes the model that a stage starts from."""
-    return click.option("--init", type=click.Path(path_type=Path), metavar="BUNDLE", help=description)
-
-
-def _from_option(name: str, description: str) -> Callable[[Function], Function]:
-    """Return the --from option, which takes a file to use instead of computing one."""
-    kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--from", name, type=kind, metavar="FILE", help=description)
+_run_option = shared_options("run_path", required=True)
 
 
 def _reading_options(function: Function) -> Function:
@@ -87,18 +49,15 @@ def _reading_options(function: Function) -> Function:
 
 
 _corpus_argument = click.argument("corpus", nargs=-1, required=True)
-_start_option = _init_option(
-    "Start from the weights of this model, trained on other text. Default: train from scratch."
-)
 
 
 @click.command()
 @_corpus_argument
-@_run_option()
+@_run_option
 @_reading_options
 @shared_options(*ENGINE)
 @common_options
-def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
+def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
     """Split raw text into sentences and words.
 
     Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for
@@ -118,18 +77,20 @@ def segment(common: Common, /, corpus: tuple[str, ...], run_path: Path) -> None:
     """
     from elmo_zh.stages.text import segment as segment_corpus
 
-    _run_stage(common, run_path, SEGMENT, partial(segment_corpus, corpus=corpus))
+    _run_stage(common, SEGMENT, partial(segment_corpus, corpus=corpus))
 
 
 @click.command()
-@_run_option()
-@_init_option("Keep all words in this model's vocabulary, and use its [model] settings. Default: no model.")
-@_from_option(
-    "words", "Use exactly the words of this file, one per line. Default: the most frequent words of the text."
+@_run_option
+@shared_options(
+    "init", help="Keep all words in this model's vocabulary, and use its [model] settings. Default: no model."
+)
+@shared_options(
+    "source", help="Use exactly the words of this file, one per line. Default: the most frequent words of the text."
 )
 @shared_options(*ENGINE)
 @common_options
-def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | None) -> None:
+def vocab(common: Common, /) -> None:
     """Count words and write the vocabulary.
 
     Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, it keeps
@@ -144,18 +105,18 @@ def vocab(common: Common, /, run_path: Path, init: Path | None, words: Path | No
     """
     from elmo_zh.stages.text import vocab as build_vocabulary
 
-    changes = starting_from(common, init, "vocab")
-    if words:
+    changes = starting_from(common, "vocab")
+    if common.source:
         of_init = changes.get("vocab", {}).get("init", "")
-        changes = {"vocab": {"init": of_init, "words": str(words.absolute())}}
-    _run_stage(common, run_path, VOCAB, build_vocabulary, changes)
+        changes = {"vocab": {"init": of_init, "words": str(common.source.absolute())}}
+    _run_stage(common, VOCAB, build_vocabulary, changes)
 
 
 @click.command()
-@_run_option()
-@_from_option("vectors", "Use the vectors of this file, in word2vec's text format. Default: train new vectors.")
+@_run_option
+@shared_options("source", help="Use the vectors of this file, in word2vec's text format. Default: train new vectors.")
 @common_options
-def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
+def word2vec(common: Common, /) -> None:
     """Pretrain the initial token embeddings.
 
     Use it after vocab, to start training from word2vec vectors of this run's text or from vectors that you have.
@@ -167,15 +128,15 @@ def word2vec(common: Common, /, run_path: Path, vectors: Path | None) -> None:
     """
     from elmo_zh.stages.text import word2vec as make_vectors
 
-    changes = {"word2vec": {"vectors": str(vectors.absolute())}} if vectors else {}
-    _run_stage(common, run_path, WORD2VEC, make_vectors, changes)
+    changes = {"word2vec": {"vectors": str(common.source.absolute())}} if common.source else {}
+    _run_stage(common, WORD2VEC, make_vectors, changes)
 
 
 @click.command()
-@_run_option()
+@_run_option
 @shared_options(*ENGINE)
 @common_options
-def encode(common: Common, /, run_path: Path) -> None:
+def encode(common: Common, /) -> None:
     """Convert segmented text to the token ids that training reads.
 
     Use it after vocab. It writes the id store, RUN/ids.
@@ -186,15 +147,14 @@ def encode(common: Common, /, run_path: Path) -> None:
     """
     from elmo_zh.stages.text import encode as encode_text
 
-    _run_stage(common, run_path, ENCODE, encode_text)
+    _run_stage(common, ENCODE, encode_text)
 
 
 @click.command()
-@_run_option()
-@_start_option
-@shared_options("device")
+@_run_option
+@shared_options("init", "device")
 @common_options
-def train(common: Common, /, run_path: Path, init: Path | None) -> None:
+def train(common: Common, /) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
@@ -215,19 +175,19 @@ def train(common: Common, /, run_path: Path, init: Path | None) -> None:
     from elmo_zh.stages.model import train as train_model
     from elmo_zh.stages.model import train_on_other_rank
 
-    launch, changes = read_launch(os.environ), starting_from(common, init, "train")
+    launch, changes = read_launch(os.environ), starting_from(common, "train")
     work = partial(train_model, device=common.device)
     if launch.size == 1:
-        _run_stage(common, run_path, TRAIN, work, changes)
+        _run_stage(common, TRAIN, work, changes)
         return
     from elmo_zh.training.distributed import joined_process_group
 
     with joined_process_group(launch) as group:
         if group.is_rank_0:
             with group.release_waiting_ranks():
-                _run_stage(common, run_path, TRAIN, partial(work, group=group), changes)
+                _run_stage(common, TRAIN, partial(work, group=group), changes)
         else:
-            train_on_other_rank(RunDir(run_path), group)
+            train_on_other_rank(common.run, group)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,12 +206,12 @@ class ExportOptions:
 
 
 @click.command()
-@_run_option()
-@output_option("DIR", "Folder to write. Default: RUN/model.", is_folder=True)
+@_run_option
+@shared_options("output", metavar="DIR", help="Folder to write. Default: RUN/model.", path=FOLDER)
 @takes(BundleForm, "form")
 @takes(ExportOptions, "options")
 @common_options
-def export(common: Common, /, run_path: Path, output: Path | None, form: BundleForm, options: ExportOptions) -> None:
+def export(common: Common, /, form: BundleForm, options: ExportOptions) -> None:
     """Export a checkpoint as a model bundle.
 
     Use it after train, or after interrupting train, to try the model. A bundle is a folder with weights.hdf5,
@@ -267,23 +227,23 @@ def export(common: Common, /, run_path: Path, output: Path | None, form: BundleF
     """
     from elmo_zh.stages.model import export as export_model
 
-    if output is None and (options.no_word2vec or form != BundleForm()):
+    if common.output is None and (options.no_word2vec or form != BundleForm()):
         message = _("RUN/model is for the full float32 bundle. For another --layout or --dtype, add --output DIR.")
         raise click.UsageError(message)
     form = replace(form, with_word2vec=not options.no_word2vec)
-    work = partial(export_model, checkpoint=options.checkpoint, output=output, form=form)
-    following = ("embed", "file.txt", "--model", output or RunDir(run_path).model)
-    _run_stage(common, run_path, EXPORT, work, following=following if form.layout == "bundle" else ())
+    work = partial(export_model, checkpoint=options.checkpoint, output=common.output, form=form)
+    following = ("embed", "file.txt", "--model", common.output or common.run.model)
+    _run_stage(common, EXPORT, work, following=following if form.layout == "bundle" else ())
 
 
 @click.command()
 @_corpus_argument
-@_run_option()
-@_start_option
+@_run_option
+@shared_options("init")
 @_reading_options
 @shared_options(*ENGINE)
 @common_options
-def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: Path | None) -> None:
+def pipeline(common: Common, /, corpus: tuple[str, ...]) -> None:
     """Run all stages, from raw text to a model bundle.
 
     Use it to create a model with one command, and again to resume after an interruption. CORPUS is text in any format
@@ -299,20 +259,18 @@ def pipeline(common: Common, /, corpus: tuple[str, ...], run_path: Path, init: P
     """
     from elmo_zh.stages import model
 
-    run = RunDir(run_path)
-    typed = changed(common.config, starting_from(common, init, "vocab", "train"))
+    run, typed = common.run, changed(common.config, starting_from(common, "vocab", "train"))
     with run.locked(create=True):
         model.pipeline(stage_context(common, run, typed, STAGES), corpus)
     model.link_latest(run)
-    result = {"run": str(run_path), "model": str(run.model)}
-    common.finish(result, *figures(result), following=("embed", "file.txt", "--model", run.model))
+    common.finish({"run": run.path, "model": run.model}, following=("embed", "file.txt", "--model", run.model))
 
 
-def starting_from(common: Common, init: Path | None, *sections: str) -> Changes:
+def starting_from(common: Common, *sections: str) -> Changes:
     """Return the changes that --init makes to these sections; the words of its model replace the run's word list."""
-    if init is None:
+    if common.init is None:
         return {}
-    path = str(find_bundle(init).absolute())
+    path = str(find_bundle(common.init).absolute())
     words = {} if "vocab.words" in common.named else {"words": ""}
     return {name: {"init": path, **(words if name == "vocab" else {})} for name in sections}
 
@@ -341,7 +299,6 @@ def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection
 
 def _run_stage(
     common: Common,
-    run_path: Path,
     stage: Stage,
     work: Callable[[StageContext], StageResult],
     changes: Changes | None = None,
@@ -349,13 +306,12 @@ def _run_stage(
     following: Sequence[str | Path] | None = None,
 ) -> None:
     """Run one stage, and print its result and the next command, or the one in `following` instead."""
-    run = RunDir(run_path)
-    typed = changed(common.config, changes or {})
+    run, typed = common.run, changed(common.config, changes or {})
     with run.locked(create=stage is SEGMENT):
         context = stage_context(common, run, typed, [stage])
         outcome = work(context)
-    result = {"stage": stage.name, "run": str(run_path), "skipped": outcome.skipped, **outcome.counts}
-    common.finish(result, following=after_stage(stage, run, context.config) if following is None else following)
+    result = {"stage": stage.name, "run": run.path, "skipped": outcome.skipped, **outcome.counts}
+    common.finish(result, (), following=after_stage(stage, run, context.config) if following is None else following)
 
 
 def after_stage(stage: Stage, run: RunDir, config: Config) -> tuple[str | Path, ...]:
@@ -371,14 +327,12 @@ def after_stage(stage: Stage, run: RunDir, config: Config) -> tuple[str | Path, 
 
 @click.command()
 @_corpus_argument
-@_run_option("Use this run's settings, and save the plan as RUN/plan.json.", required=False)
+@shared_options("run_path", help="Use this run's settings, and save the plan as RUN/plan.json.")
 @takes(PlanLimits, "limits")
-@_start_option
+@shared_options("init")
 @_reading_options
 @common_options_of_readers
-def plan(
-    common: Common, /, corpus: tuple[str, ...], run_path: Path | None, limits: PlanLimits, init: Path | None
-) -> None:
+def plan(common: Common, /, corpus: tuple[str, ...], limits: PlanLimits) -> None:
     """Estimate a run's time, memory and disk space from a sample.
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
@@ -400,19 +354,20 @@ def plan(
     from elmo_zh.stages.settings import find_user_dictionary
 
     with ExitStack() as stack:
-        path = run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
+        path = common.run_path or Path(stack.enter_context(TemporaryDirectory(prefix="elmo-zh-plan-")))
         run = RunDir(path)
-        typed = changed(common.config, starting_from(common, init, "vocab", "train"))
+        typed = changed(common.config, starting_from(common, "vocab", "train"))
         config = stage_context(common, run, typed, STAGES).config
-        if run_path:
+        if common.run_path:
             stack.enter_context(run.locked(create=True))
         sources = stack.enter_context(gathered_sources(corpus, run.path, run.fetched))
         sources.report_skipped(common.console)
         dictionary = find_user_dictionary(run, config)
         estimates = make_plan(sources, config, dictionary, limits, common.console)
-        if run_path:
+        if common.run_path:
             sources_read = [source.path for source in sources.sources]
             require_no_input(run.plan, sources_read, _("Choose another {option}.").format(option="--run"))
             write_json(run.plan, estimates)
-    following = ("pipeline", *corpus, "--run", run_path, *(("--init", init) if init else ())) if run_path else ()
-    common.finish(estimates, *describe_plan(estimates), following=following)
+    init = ("--init", common.init) if common.init else ()
+    following = ("pipeline", *corpus, "--run", common.run_path, *init) if common.run_path else ()
+    common.finish(estimates, describe_plan(estimates), following=following)

@@ -1,17 +1,17 @@
 """The command that trains a model for a labelled task."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import load_embedder
-from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options
+from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_options
 from elmo_zh.cli.task_options import checked_job, training_options
+from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import INPUTS, FitJob
-from elmo_zh.invocation import command
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.reporter import counted
 
@@ -27,40 +27,43 @@ _MEMBERS = {
 }
 
 
-def _inputs(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    names = [name.strip() for name in (value or "").split(",") if name.strip()]
-    if any(name not in INPUTS for name in names) or len(set(names)) != len(names):
-        raise click.UsageError(
-            _("--inputs {value}: give one or more of {INPUTS}, each only once.").format(
-                value=value, INPUTS=",".join(INPUTS)
-            )
-        )
-    return tuple(name for name in INPUTS if name in names)
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """The options of `task fit` besides those of any training."""
+
+    num_seeds: int = declare(
+        1,
+        "Train N times, with consecutive seeds, and keep the model that scores best on the development examples.",
+        names=("--seeds",),
+        least=1,
+        most=100,
+        metavar="N",
+    )
+    inputs: str = declare(
+        "",
+        f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
+        " all three if characters are tagged rather than words.",
+        metavar="NAME,...",
+    )
+
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names in `inputs`, in the order of INPUTS; raise UsageError for others."""
+        names = [name.strip() for name in self.inputs.split(",") if name.strip()]
+        if any(name not in INPUTS for name in names):
+            text = _("{value}; expected {allowed}.")
+            raise click.UsageError(text.format(value=f"--inputs {self.inputs}", allowed=",".join(INPUTS)))
+        return tuple(name for name in INPUTS if name in names)
 
 
 @click.command()
 @shared_options("model")
-@output_option("TASK", "Folder to write.", is_folder=True, required=True)
-@training_options(
-    1, "Train N times, with consecutive seeds, and keep the model that scores best on the development examples."
-)
-@click.option(
-    "--inputs",
-    callback=_inputs,
-    metavar="NAME,...",
-    help=f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
-    " all three if characters are tagged rather than words.",
-)
+@shared_options("output", help="Folder to write.", metavar="TASK", path=FOLDER, required=True)
+@training_options
+@takes(FitOptions, "options")
 @shared_options("device")
 @common_options
 @reads("embed")
-def fit(
-    common: Common,
-    /,
-    job: FitJob,
-    output: Path,
-    inputs: tuple[str, ...],
-) -> None:
+def fit(common: Common, /, job: FitJob, options: FitOptions) -> None:
     """Train a classifier, a tagger or a model for pairs of texts.
 
     Use it on labelled texts. KIND is classify, tag or pairs. DATA is a file, or a folder of files with train, dev and
@@ -76,14 +79,14 @@ def fit(
       elmo-zh task fit pairs questions.csv --inputs word2vec --output without-elmo
     """
     job = checked_job(common, job)
+    settings = replace(job.settings, inputs=options.input_names())
+    job = replace(job, settings=settings, num_seeds=options.num_seeds)
     embedder = load_embedder(common)
     from elmo_zh.tasks.fit import fit_task
 
-    job = replace(job, settings=replace(job.settings, inputs=inputs))
-    report = fit_task(job, embedder, output, force=common.force, reporter=common.console)
+    report = fit_task(job, embedder, common.written, force=common.force, reporter=common.console)
     common.finish(
         {
-            "output": str(report.output),
             "metric": report.description.scores["metric"],
             "scores": report.description.scores,
             "doubts": report.doubts,
@@ -92,7 +95,8 @@ def fit(
             "inputs": report.description.settings.inputs,
             "examples": {part: report.description.training[f"{part}_examples"] for part in ("train", "dev", "test")},
         },
-        *_described(report),
+        _described(report),
+        following=() if report.doubts else ("task", "predict", "file.txt", "--task", common.written),
     )
 
 
@@ -112,12 +116,7 @@ def _described(report: "FitReport") -> list[str]:
                 by_seed = ", ".join(f"{seed[part]:.4f}" for seed in scores["seeds"].values())
                 reached = _("{reached} (by seed: {shown})").format(reached=reached, shown=by_seed)
             lines.append(reached)
-    if report.doubts:
-        doubts = [_("Do not rely on this score: {doubt}").format(doubt=doubt) for doubt in report.doubts]
-        return [*lines, *doubts, _("Wrote {output}").format(output=report.output)]
-    following = command("task", "predict", "file.txt", "--task", report.output)
-    lines.append(_("Trained task: {output}").format(output=report.output))
-    return [*lines, _("Next: {value}").format(value=following)]
+    return [*lines, *(_("Do not rely on this score: {doubt}").format(doubt=doubt) for doubt in report.doubts)]
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.cli.options import Common, Function, shared_options, takes
+from elmo_zh.cli.declared import Function, takes
+from elmo_zh.cli.options import Common, shared_options
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.language import _
 
@@ -23,30 +23,18 @@ def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], F
     return lambda function: takes(Reading, "reading", without=without)(shared_options("text.encoding")(function))
 
 
-def training_options(num_seeds: int, help_of_seeds: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds the arguments and options for training; the command gets them as `job`, a FitJob."""
-    seeds = click.option(
-        "--seeds",
-        "num_seeds",
-        type=click.IntRange(1, 100),
-        default=num_seeds,
-        show_default=True,
-        metavar="N",
-        help=help_of_seeds,
-    )
+def training_options(function: Callable[..., Any]) -> Any:
+    """Add the arguments and options for training; the command gets them as `job`, a FitJob, with one seed."""
 
-    def add(function: Function) -> Any:
-        @wraps(function)
-        def command(*, kind: str, data: Path, num_seeds: int, **values: Any) -> Any:
-            groups = {name: values.pop(name) for name in ("files", "reading", "settings", "training")}
-            groups["files"] = replace(groups["files"], data=data)
-            groups["settings"] = replace(groups["settings"], kind=kind, inputs=())
-            return function(job=FitJob(num_seeds=num_seeds, **groups), **values)
+    @wraps(function)
+    def command(*args: Any, kind: str, data: Path, **values: Any) -> Any:
+        groups = {name: values.pop(name) for name in ("files", "reading", "settings", "training")}
+        groups["files"] = replace(groups["files"], data=data)
+        groups["settings"] = replace(groups["settings"], kind=kind, inputs=())
+        return function(*args, job=FitJob(**groups), **values)
 
-        grouped = takes(HeadSettings, "settings")(takes(TrainSettings, "training")(seeds(command)))
-        return kind_argument(KINDS)(data_argument(takes(DataFiles, "files")(labelled_options()(grouped))))
-
-    return add
+    grouped = takes(HeadSettings, "settings")(takes(TrainSettings, "training")(command))
+    return kind_argument(KINDS)(data_argument(takes(DataFiles, "files")(labelled_options()(grouped))))
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
@@ -95,38 +83,13 @@ def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
 data_argument = click.argument("data", type=click.Path(path_type=Path, exists=True))
 
 
-def word2vec_option(help: str) -> Callable[[Function], Function]:  # noqa: A002
-    """Return the --word2vec option of a command that compares with word2vec vectors."""
-    kind = click.Path(path_type=Path)
-    return click.option("--word2vec", type=kind, callback=_find_vectors, metavar="PATH", help=help)
-
-
-def _find_vectors(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return the folder of a model or run, found by its path or by the name of an installed model."""
-    if value is None:
-        return None
-    path = find_bundle(value)
-    if not path.exists():
-        raise click.BadParameter(
-            _("{value} does not exist. Give a folder, or the name of an installed model.").format(value=value)
-        )
-    return path
-
-
-task_option = click.option(
-    "--task",
-    "task_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="TASK",
-    help="Folder that task fit wrote.",
-)
+task_options = shared_options("task", required=True)
 moved_model_option = shared_options(
     "model", help="Folder of the model that the task uses. Needed only if the model was moved after task fit."
 )
 
 
-def load_task(common: Common, path: Path) -> "TaskModel":
+def load_task(common: Common) -> "TaskModel":
     """Load a trained task with its model, and report which model that is."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
@@ -135,7 +98,8 @@ def load_task(common: Common, path: Path) -> "TaskModel":
     from elmo_zh.bundle.read import model_line
     from elmo_zh.tasks.task_model import TaskModel
 
-    task = TaskModel.load(path, common.model, common.device or "auto")
+    assert common.task is not None, "the option is required"
+    task = TaskModel.load(common.task, common.model, common.device or "auto")
     common.console.note(model_line(task.embedder.bundle))
     return task
 

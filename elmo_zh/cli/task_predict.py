@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.options import (
     INPUT,
+    NEEDS_OUTPUT,
     Common,
     common_options,
     common_options_of_readers,
     input_argument,
-    output_option,
     reads,
     shared_options,
-    takes,
 )
-from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_option
+from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_options
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
-from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
@@ -35,16 +34,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @input_argument
-@task_option
+@task_options
 @moved_model_option
-@output_option("FILE", "File to write. Default: standard output.")
+@shared_options("output")
 @takes(PredictionForm, "form")
 @shared_options(*INPUT, "device")
 @common_options
 @reads("text")
-def predict(
-    common: Common, /, files: tuple[str, ...], task_path: Path, output: Path | None, form: PredictionForm
-) -> None:
+def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm) -> None:
     """Label texts with a trained task.
 
     Files of any size work, because they are read and labelled piece by piece. FILE is a text in any format that segment
@@ -57,11 +54,10 @@ def predict(
       elmo-zh task predict file.txt --task my-tagger --output names.jsonl
       elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
     """
+    output = common.output
     if common.as_json and output is None:
-        raise click.UsageError(
-            _("With --json, stdout is for the result. Write the predictions to a file: --output FILE")
-        )
-    task = load_task(common, task_path)
+        raise click.UsageError(_(NEEDS_OUTPUT).format(option="--json"))
+    task = load_task(common)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
     columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
@@ -69,13 +65,13 @@ def predict(
     if output is None:
         number = _write_predictions(common, task, files, form, sys.stdout.buffer)
     else:
-        with common.claimed(output), atomic_path(output) as unfinished, unfinished.open("wb") as file:
+        with common.claimed(), atomic_path(output) as unfinished, unfinished.open("wb") as file:
             number = _write_predictions(common, task, files, form, file)
     labelled = counted(number, "{number} text labelled", "{number} texts labelled")
     if output is None:
         common.console.note(labelled)
     else:
-        common.finish({"output": str(output), "texts": number}, f"{labelled}: {output}")
+        common.finish({"texts": number}, [labelled])
 
 
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
@@ -164,13 +160,13 @@ def _iter_texts(
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@task_option
+@task_options
 @moved_model_option
 @labelled_options()
 @shared_options("device")
 @common_options_of_readers
 @reads("text")
-def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> None:
+def score(common: Common, /, data: Path, reading: Reading) -> None:
     """Score a trained task on labelled texts.
 
     Use it on texts that the task was not trained on. DATA is one file in a format that task fit reads. The command
@@ -181,7 +177,7 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
       elmo-zh task score more-reviews.csv --task my-classifier
       elmo-zh task score more-names.conll --task my-tagger --json
     """
-    task = load_task(common, task_path)
+    task = load_task(common)
     settings = task.description.settings
     reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
     metric, count, scores = task.score(data, reading, common.console)
@@ -195,5 +191,8 @@ def score(common: Common, /, data: Path, task_path: Path, reading: Reading) -> N
                 label=label, f1=f1, precision=precision, recall=recall, number=f"{of_label['count']:,}"
             )
         )
-    lines.append(_("Next: {value}").format(value=command("task", "predict", "file.txt", "--task", task_path)))
-    common.finish({"data": str(data), "task": str(task_path), "examples": count, "metric": metric, **scores}, *lines)
+    common.finish(
+        {"data": data, "task": common.task, "examples": count, "metric": metric, **scores},
+        lines,
+        following=("task", "predict", "file.txt", "--task", str(common.task)),
+    )

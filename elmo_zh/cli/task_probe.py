@@ -1,56 +1,50 @@
 """The command that shows what each layer of a model has learned."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import load_embedder
-from elmo_zh.cli.options import Common, common_options, output_option, reads, shared_options, takes
+from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_options
 from elmo_zh.cli.task_options import (
     checked_reading,
     data_argument,
     kind_argument,
     labelled_options,
-    word2vec_option,
 )
+from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import DataFiles, Reading
-from elmo_zh.invocation import command
 from elmo_zh.language import _
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions:
+    """The option of `task probe` that is for senses only."""
+
+    text: Path | None = declare(
+        None,
+        "Folder that contains the texts named in DATA; only for senses. Default: the folder of DATA.",
+        metavar="FOLDER",
+        path={"exists": True, "file_okay": False},
+    )
 
 
 @click.command()
 @kind_argument(("tags", "senses"))
 @data_argument
 @shared_options("model")
-@output_option("PROBE", "Folder to write.", is_folder=True, required=True)
-@word2vec_option(
-    "Model or run whose word2vec vectors are compared with the layers. Default: the model's own vectors, if it has any."
-)
-@click.option(
-    "--text",
-    "texts",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="Folder that contains the texts named in DATA; only for senses. Default: the folder of DATA.",
-)
+@shared_options("output", help="Folder to write.", metavar="PROBE", path=FOLDER, required=True)
+@shared_options("word2vec")
+@takes(ProbeOptions, "options")
 @takes(DataFiles, "files")
 @labelled_options(without=("skips_unlabelled",))
 @shared_options("device")
 @common_options
 @reads("embed")
-def probe(
-    common: Common,
-    /,
-    kind: str,
-    data: Path,
-    output: Path,
-    files: DataFiles,
-    reading: Reading,
-    texts: Path | None,
-    word2vec: Path | None,
-) -> None:
+def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files: DataFiles, reading: Reading) -> None:
     """Show what each layer has learned, and which layer to use.
 
     Use it to choose a layer for embed --layers. With tags, a linear model predicts the part of speech of each word from
@@ -74,15 +68,14 @@ def probe(
     embedder = load_embedder(common)
     from elmo_zh.tasks.probe import probe_senses, probe_tags
 
-    others: dict[str, Any] = {"word2vec": word2vec, "force": common.force, "reporter": common.console}
+    others: dict[str, Any] = {"word2vec": common.word2vec, "force": common.force, "reporter": common.console}
     if kind == "tags":
-        report = probe_tags(replace(files, data=data), reading, embedder, output, **others)
+        report = probe_tags(replace(files, data=data), reading, embedder, common.written, **others)
     else:
-        report = probe_senses(data, embedder, output, texts=texts, encoding=reading.encoding, **others)
+        report = probe_senses(data, embedder, common.written, texts=options.text, encoding=reading.encoding, **others)
     model = ("--model", common.model) if common.model else ()
     common.finish(
-        {"output": str(output), **report.to_json()},
-        *report.lines(),
-        _("Probe: {output}").format(output=output),
-        _("Next: {value}").format(value=command("embed", "file.txt", *model, "--layers", str(report.best.layer))),
+        report.to_json(),
+        report.lines(),
+        following=("embed", "file.txt", *model, "--layers", str(report.best.layer)),
     )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import (
-    index_model_option,
-    index_option,
+    index_options,
     load_embedder_of,
+    load_index,
     load_model,
     warn_of_unknown,
 )
@@ -24,7 +25,6 @@ from elmo_zh.cli.options import (
     refuse_together,
     shared_options,
     table,
-    takes,
 )
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
@@ -46,12 +46,13 @@ _NUM_LINES = 5
 
 @click.command()
 @click.argument("word", metavar="WORD")
-@index_option
+@index_options
 @takes(SenseOptions, "options")
-@index_model_option
+@shared_options("output", help="Write every occurrence with its usage to this TSV file.")
+@shared_options("picture", help="Write a map of the occurrences, coloured by usage, to this PNG file.")
 @common_options
 @reads("embed")
-def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions) -> None:
+def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
 
     Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
@@ -64,15 +65,14 @@ def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions
       elmo-zh senses 苹果 --index my.index
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
-    from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.index_files import note_type, require_column
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
-    index = ContextIndex.load(index_path)
+    index = load_index(common)
     column = require_column(index.columns, options.by, "--by") if options.by else None
     if options.by and column is not None:
         note_type(options.by, column, common.console)
-    with common.claimed(options.output, options.picture):
+    with common.claimed():
         senses = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
         )
@@ -81,7 +81,7 @@ def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions
             embedder = load_embedder_of(common, index)
             substitutes = usage_substitutes(embedder, index, senses, top=options.top)
             usages = [{**usage, "substitutes": words} for usage, words in zip(usages, substitutes, strict=True)]
-        _write_senses(index, senses, options)
+        _write_senses(common, index, senses, options)
     counts = usage_counts(index, senses, column) if column else {}
     choice = senses.clusters.choice
     summary = {
@@ -90,21 +90,19 @@ def senses(common: Common, /, word: str, index_path: Path, options: SenseOptions
         "occurrences": len(senses.clusters.labels),
         "repeated": int(senses.is_repeated.sum()),
     }
-    paths = {"output": options.output, "picture": options.picture}
-    written = {name: str(path) for name, path in paths.items() if path}
     common.finish(
         {
             **summary,
             "usages": usages,
             "by": counts,
             "choice": choice and {"candidate": choice.candidate, **_rounded(asdict(choice), "silhouette", "score")},
-            **written,
         },
-        *figures(summary),
-        *(line for usage in zip(senses.usages, usages, strict=True) for line in _describe_usage(*usage)),
-        "",
-        *table(list(_share_rows(options.by or "", counts))),
-        *figures(written),
+        [
+            *figures(summary),
+            *(line for usage in zip(senses.usages, usages, strict=True) for line in _describe_usage(*usage)),
+            "",
+            *table(list(_share_rows(options.by or "", counts))),
+        ],
         bundle=embedder.bundle if embedder else None,
         following=("explore", index.path, "--word", word),
     )
@@ -134,13 +132,13 @@ def _share_rows(by: str, counts: Mapping[str, Sequence[int]]) -> Iterator[dict[s
         yield {by: value, "occurrences": sum(numbers), **shares}
 
 
-def _write_senses(index: "ContextIndex", senses: "Senses", options: SenseOptions) -> None:
-    if options.output:
+def _write_senses(common: Common, index: "ContextIndex", senses: "Senses", options: SenseOptions) -> None:
+    if common.output:
         from elmo_zh.contexts.senses import usage_rows
         from elmo_zh.run.tables import save_rows
 
-        save_rows(usage_rows(index, senses, options.by), options.output, ".tsv")
-    if options.picture:
+        save_rows(usage_rows(index, senses, options.by), common.output, ".tsv")
+    if common.picture:
         from elmo_zh.pictures.canvas import can_write, save_picture
         from elmo_zh.pictures.figures import usages_figure
 
@@ -152,12 +150,16 @@ def _write_senses(index: "ContextIndex", senses: "Senses", options: SenseOptions
         places, labels = senses.clusters.places, senses.clusters.labels
         details = [counted(len(labels), "{number} occurrence", "{number} occurrences"), index.path.name]
         word = senses.word if can_write(senses.word) else ""
-        save_picture(usages_figure(places, labels, names, word, details), options.picture)
+        save_picture(usages_figure(places, labels, names, word, details), common.picture)
 
 
 @click.command()
 @click.argument("indexes", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="INDEX...")
 @takes(DriftShown, "options")
+@shared_options("output", help="Write all compared words to this TSV file.")
+@shared_options(
+    "picture", help="Write a plot of the distances between the periods, for the words shown, to this PNG file."
+)
 @common_options
 def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftShown) -> None:
     """Find words used differently in different periods or texts.
@@ -183,15 +185,15 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftShown) -> 
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.run.tables import save_rows
 
-    with common.claimed(options.output, options.picture):
+    with common.claimed():
         words = load_word_list(options.words) if options.words else None
         measured = {field.name: getattr(options, field.name) for field in fields(DriftOptions)}
         drift = measure_drift(*map(ContextIndex.load, indexes), words=words, reporter=common.console, **measured)
-        if options.output:
-            save_rows(rows(drift.words), options.output, ".tsv")
+        if common.output:
+            save_rows(rows(drift.words), common.output, ".tsv")
         top = drift.words[: options.top]
-        if options.picture:
-            _draw_drift(drift, top, options.picture)
+        if common.picture:
+            _draw_drift(drift, top, common.picture)
     _warn_of_drift(common, drift, words, options)
     _finish_drift(common, drift, top, options)
 
@@ -255,20 +257,14 @@ def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", op
         "shared_words": drift.num_shared,
         "changed_words": sum(word.q < LEVEL for word in drift.words),
     }
-    paths = {"output": options.output, "picture": options.picture}
-    written = {name: str(path) if path else None for name, path in paths.items()}
     common.finish(
         {
             **compared,
             "periods": [{"name": period.name, "by_lines": period.by_lines} for period in drift.periods],
             "fragments": dict(drift.fragments),
             "words": results,
-            **written,
         },
-        *table([row for word in top for row in _drift_rows(word, drift.by)]),
-        *lines,
-        "",
-        *figures({**compared, **written}),
+        [*table([row for word in top for row in _drift_rows(word, drift.by)]), *lines, "", *figures(compared)],
         following=("neighbours", top[0].word, "--in", "SENTENCE", "--index", drift.periods[-1].index.path),
     )
 
@@ -336,7 +332,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     results = [_substitutes_result(*pair, hide=hide) for pair in zip(occurrences, ranked, strict=True)]
     common.finish(
         {"ranking": options.ranking, "occurrences": results},
-        *(line for pair in zip(occurrences, results, strict=True) for line in _describe_substitutes(*pair)),
+        (line for pair in zip(occurrences, results, strict=True) for line in _describe_substitutes(*pair)),
         bundle=bundle,
         following=("substitutes", "--file", "FILE", "--word", word),
     )

@@ -64,13 +64,6 @@ class ConcordanceOptions:
     sample: int | None = declare(None, "Keep only a random sample of this many lines.", least=1, metavar="N")
     seed: int = declare(1, "Random seed for --sample and --usage.", least=0, most=2**32 - 1)
     top: int = declare(50, "Maximum number of lines to print; 0 prints all. --output always writes all lines.", least=0)
-    output: Path | None = declare(
-        None,
-        "Write all lines to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel), .jsonl"
-        " (JSON lines) or .vrt (the vertical format of CWB and Sketch Engine).",
-        metavar="FILE",
-        path={"dir_okay": False},
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +71,6 @@ class CountOptions:
     """Options shared by all commands that produce tables of counts."""
 
     top: int = declare(20, "Maximum number of rows to print; 0 prints all. --output always writes all rows.", least=0)
-    output: Path | None = declare(
-        None,
-        "Write all rows to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel) or .jsonl.",
-        metavar="FILE",
-        path={"dir_okay": False},
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

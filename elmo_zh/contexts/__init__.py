@@ -10,7 +10,6 @@ from elmo_zh.choices import RANKINGS
 from elmo_zh.config.declare import declare
 
 _FILE = {"exists": True, "dir_okay": False}
-_NEW_FILE = {"dir_okay": False}
 
 
 SCORE_FORMATS = ("tsv", "jsonl")
@@ -141,12 +140,6 @@ class SenseOptions:
         10, "Maximum number of characteristic words, and of substitutes, to show for each usage.", least=1
     )
     no_substitutes: bool = declare(False, "Do not show substitutes, so that no model is needed.")
-    output: Path | None = declare(
-        None, "Write every occurrence with its usage to this TSV file.", metavar="FILE", path=_NEW_FILE
-    )
-    picture: Path | None = declare(
-        None, "Write a map of the occurrences, coloured by usage, to this PNG file.", metavar="FILE", path=_NEW_FILE
-    )
     seed: int = declare(1, "Random seed for k-means.", least=0, most=2**32 - 1)
 
 
@@ -197,13 +190,6 @@ class DriftShown(DriftOptions):
     top: int = declare(10, "Maximum number of words to show.", least=1)
     lines: int = declare(
         3, "Maximum number of lines to show for each word from each of the first and last periods.", least=0
-    )
-    output: Path | None = declare(None, "Write all compared words to this TSV file.", metavar="FILE")
-    picture: Path | None = declare(
-        None,
-        "Write a plot of the distances between the periods, for the words shown, to this PNG file.",
-        metavar="FILE",
-        path=_NEW_FILE,
     )
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from messages import refusal_of
 
 from elmo_zh.checks import check_value
-from elmo_zh.cli.options import takes
+from elmo_zh.cli.declared import takes
 from elmo_zh.config import Layers
 from elmo_zh.config.declare import declare, values_of
 

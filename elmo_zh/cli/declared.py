@@ -1,0 +1,110 @@
+"""Options of commands from declarations: types, ranges, defaults and help as `declare` has them."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import MISSING, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
+
+import click
+
+from elmo_zh.config.declare import Value, values_of
+from elmo_zh.language import N_, _
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Path(click.Path):
+    """The path of a file or folder; a wrong one is refused with the next step."""
+
+    def fail(self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None) -> NoReturn:
+        """Fail with click's message and what to give instead."""
+        wanted = _("Give the path of a folder.") if not self.file_okay else _("Give the path of a file.")
+        super().fail(f"{message} {wanted}" if self.file_okay != self.dir_okay else message, param, ctx)
+
+
+class DeclaredType(click.ParamType[Any]):
+    """The type of an option, as its declaration has it."""
+
+    def __init__(self, value: Value) -> None:
+        kind = (get_args(value.kind) or (value.kind,))[0]  # of `tuple[int, ...]`, int
+        self.value, self._one = value, replace(value, kind=kind)
+        self.name = {int: N_("integer"), float: N_("float")}.get(kind, N_("text"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text; fail with what is allowed."""
+        try:
+            return self._one.parse(value) if isinstance(value, str) else value
+        except ValueError:
+            self.fail(_("{value}; expected {allowed}.").format(value=value, allowed=self._one.allowed()), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
+        """Return the choices, or the kind of value, as help shows them."""
+        return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else _(self.name).upper()
+
+
+class DeclaredOption(click.Option):
+    """An option that shows what its declaration says, in the user's language."""
+
+    def __init__(self, names: Sequence[str], value: Value, *, is_setting: bool = False, **attributes: Any) -> None:
+        self.value, self._is_setting = value, is_setting
+        super().__init__(names, **attributes)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option's help entry."""
+        written = self.help
+        self.help = written or self.value.explained()  # only now, since looking for plug-ins takes time
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.help = written  # so that the catalogue never collects a composed text
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return what follows the help in brackets: default and range."""
+        extra = super().get_help_extra(ctx)
+        if self._is_setting and self.value.default not in (None, "", False):
+            extra["default"] = str(self.value.default)
+        if self.value.limits():
+            extra["range"] = self.value.limits()
+        return extra
+
+
+def option_of(value: Value, parameter: str, **changed: Any) -> Callable[[Any], Any]:
+    """Return the option that a declaration describes, with its type, range and default."""
+    attributes = {"default": value.default, **value.option, **changed}
+    names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
+    path = attributes.pop("path", {})
+    is_missing = attributes["default"] is MISSING
+    if is_missing:
+        del attributes["default"]
+    is_path = bool(path) or value.kind is Path
+    attributes = {
+        "required": is_missing,
+        "show_default": not is_missing and attributes["default"] not in (None, "", False, ()),
+        "multiple": get_origin(value.kind) is tuple and "nargs" not in attributes,
+        "is_flag": value.kind is bool and not attributes.get("is_setting"),
+        "type": _Path(path_type=Path, **path) if is_path else bool if value.kind is bool else DeclaredType(value),
+        **attributes,
+    }
+    return click.option(*names, parameter, cls=DeclaredOption, value=value, **attributes)
+
+
+def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
+    """Add options to a command's function, in the order in which its help lists them."""
+    for add in reversed(options):
+        function = add(function)
+    return function
+
+
+def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Add the options that a dataclass declares; the command gets them as `parameter`."""
+    declared = {name: value for name, value in values_of(group).items() if name not in without}
+
+    def decorate(function: Function) -> Any:
+        @wraps(function)
+        def decorated(*args: Any, **values: Any) -> Any:
+            return function(*args, **{parameter: group(**{name: values.pop(name) for name in declared})}, **values)
+
+        return with_options(decorated, [option_of(value, name) for name, value in declared.items()])
+
+    return decorate
