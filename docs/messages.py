@@ -46,13 +46,14 @@ def texts_of_help() -> Iterator[str]:
     yield from filter(None, found)
 
 
-def messages_of_code() -> Catalog:
-    """Return all messages, without translations."""
+def messages_of_code(known: Catalog) -> Catalog:
+    """Return all messages, without translations; of click, those that are known: the others are for its programmers."""
     messages = Catalog(project="elmo-zh", fuzzy=False, creation_date=NO_DATE, revision_date=NO_DATE)
     click_folder = Path(click.__file__).parent
     for folder, pattern, place in ((LOCALES.parent, "**.py", ""), *((click_folder, name, "click/") for name in CLICK)):
         for name, _, message, _, _ in extract_from_dir(folder, [(pattern, "python")], keywords=KEYWORDS):
-            messages.add(message, locations=[(place + name, 0)])
+            if not place or known.get(message if isinstance(message, str) else message[0]):
+                messages.add(message, locations=[(place + name, 0)])
     for name in NAMES:
         messages.add(name, locations=[("names", 0)])
     for text in texts_of_help():
@@ -73,7 +74,7 @@ def forms(message: Message) -> tuple[tuple[str, ...], str]:
 
 def updated(catalogue: Catalog) -> Catalog:
     """Return the messages of the code with the translations of a catalogue; fuzzy where the English has changed."""
-    catalogue.update(messages_of_code())
+    catalogue.update(messages_of_code(catalogue))
     for message in catalogue:
         message.flags -= {"python-format", "python-brace-format"}
         english, chinese = forms(message)

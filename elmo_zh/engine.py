@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from elmo_zh.allocator import keep_freed_memory
 from elmo_zh.errors import ClusterError
-from elmo_zh.invocation import install_line
+from elmo_zh.invocation import needs
 from elmo_zh.language import _
 
 Task = TypeVar("Task")
@@ -170,10 +170,9 @@ def _unpickled(pickled: bytes) -> Any:
 def dask_workers(scheduler: str) -> Iterator[Engine]:
     """Yield an engine for the workers of a Dask scheduler, on machines that see the same files at the same paths."""
     if not scheduler:  # Dask would start a cluster of its own
-        raise ClusterError(_("--engine dask needs the scheduler's address: --scheduler tcp://HOST:8786"))
+        raise ClusterError(_("--engine dask and --scheduler ADDRESS must be used together. Give both or neither."))
     if importlib.util.find_spec("distributed") is None:
-        message = _("--engine dask needs Dask. Install it here and on the workers with: {line}")
-        raise ClusterError(message.format(line=install_line("dask")))
+        raise ClusterError(needs("--engine dask", "distributed", "dask"))
     from distributed import Client
 
     with ExitStack() as stack:

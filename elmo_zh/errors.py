@@ -1,5 +1,12 @@
 """Errors that the user can fix. Each message is one line: what, where, found versus expected, and the next step."""
 
+from typing import Self
+
+from elmo_zh.language import _
+
+# As much of a library's message as fits into one line.
+_MOST_CHARACTERS = 200
+
 
 class ElmoZhError(Exception):
     """A problem that the user can fix; carries one or more one-line messages."""
@@ -8,6 +15,35 @@ class ElmoZhError(Exception):
         super().__init__("\n".join(messages))
         self.messages = messages
 
+    @classmethod
+    def damaged(cls, path: object, reason: object, again: str = "") -> Self:
+        """Return the error for a file that is not as it was written; `again` is the command that writes it."""
+        message = _("{path} is damaged ({reason}). Copy it again, or write it again.")
+        if again:
+            message = _("{path} is damaged ({reason}). Write it again with: {command}")
+        shown = " ".join(str(reason).split())[:_MOST_CHARACTERS]
+        return cls(message.format(path=path, reason=shown, command=again))
+
+    @classmethod
+    def missing(cls, path: object, again: str = "") -> Self:
+        """Return the error for a file that should be there; `again` is the command that writes it."""
+        message = _("{path} is missing. Check the path, or copy or write it again.")
+        if again:
+            message = _("{path} is missing. Create it with: {command}")
+        return cls(message.format(path=path, command=again))
+
+    @classmethod
+    def unfit(cls, path: object, other: object, again: str) -> Self:
+        """Return the error for a file that does not belong to another one or to a setting."""
+        message = _("{path} does not match {other}. Write it again with: {command}")
+        return cls(message.format(path=path, other=other, command=again))
+
+    @classmethod
+    def of_format(cls, path: object, number: object) -> Self:
+        """Return the error for a file in the format of another version."""
+        message = _("{path} has format {format}, which this version does not read. Update elmo-zh, or write it again.")
+        return cls(message.format(path=path, format=number))
+
 
 class ConfigError(ElmoZhError):
     """A setting is unknown, has the wrong type or is out of range."""
@@ -15,6 +51,12 @@ class ConfigError(ElmoZhError):
 
 class OptionError(ConfigError):
     """A command-line option has an invalid value, or two options contradict each other."""
+
+    @classmethod
+    def together(cls, option: str, other: str) -> Self:
+        """Return the error for two options that contradict each other."""
+        message = _("{option} and {other} cannot be combined. Leave out one of them.")
+        return cls(message.format(option=option, other=other))
 
 
 class CorpusError(ElmoZhError):

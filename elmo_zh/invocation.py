@@ -54,8 +54,13 @@ def explain_missing(error: ImportError, command: str) -> str:
     if package not in _EXTRAS:
         return ""
     extra = _EXTRAS_OF_COMMANDS.get(command, _EXTRAS[package])
-    text = _("{command} needs {package}, which is not installed. Install it with: {line}")
-    return text.format(command=command or "elmo-zh", package=package, line=install_line(extra))
+    return needs(command or "elmo-zh", package, extra)
+
+
+def needs(what: str, package: str, extra: str) -> str:
+    """Return a message that says how to install a package that a command, a setting or a format needs."""
+    message = _("{what} needs {package}, which is not installed. Install it with: {line}")
+    return message.format(what=what, package=package, line=install_line(extra))
 
 
 def install_line(extra: str) -> str:

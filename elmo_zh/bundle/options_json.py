@@ -9,7 +9,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
-from elmo_zh.language import _
 from elmo_zh.reader.bilm import BiLMShape, CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
@@ -128,12 +127,11 @@ def _character_options(shape: CharacterShape) -> dict[str, Any]:
 def load_options(path: Path) -> dict[str, Any]:
     """Read options.json; raise BundleError if the file is missing or is not a JSON object."""
     if not path.is_file():
-        message = _("{path} is missing. Copy the model again, or give the path of the right file.")
-        raise BundleError(message.format(path=path))
+        raise BundleError.missing(path)
     try:
         options: dict[str, Any] = read_json(path, dict[str, Any])
     except ValueError as error:
-        raise _wrong(path, error) from None
+        raise BundleError.damaged(path, error) from None
     return options
 
 
@@ -157,9 +155,4 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
             characters=None if characters is UNSET else characters.shape(),
         )
     except ValueError as error:
-        raise _wrong(path, error) from None
-
-
-def _wrong(path: Path, error: Exception) -> BundleError:
-    message = _("{path} does not hold the options of this model ({error}). Copy the files of the model again.")
-    return BundleError(message.format(path=path, error=error))
+        raise BundleError.damaged(path, error) from None

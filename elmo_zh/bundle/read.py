@@ -220,7 +220,7 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
     options = load_options(layout.options)
     shape = parse_shape(options, layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
-        raise _damaged(layout.options, f"{shape.mode} mode, expected {info['mode']} mode")
+        raise BundleError.damaged(layout.options, f"{shape.mode} mode, expected {info['mode']} mode")
     weights = load_model(layout.weights, shape)
     if layout.warm_state.exists():
         weights = replace(weights, warm_state=load_warm_state(layout.warm_state, shape))
@@ -261,7 +261,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
     if shape.characters is None or shape.characters.is_published:
         return BYTES
     if not path.is_file():
-        raise BundleError(_("{path} is missing. Export or copy the bundle again.").format(path=path))
+        raise BundleError.missing(path)
     try:
         alphabet: Alphabet = read_json(path, Alphabet)
         numbers = [alphabet.begin_sentence, alphabet.end_sentence, alphabet.begin_word, alphabet.end_word]
@@ -269,7 +269,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
         if alphabet.size != shape.characters.num_characters or not 0 <= min(numbers) <= max(numbers) < alphabet.size:
             raise ValueError("its numbers are not those of the model")
     except ValueError as error:
-        raise _damaged(path, error) from None
+        raise BundleError.damaged(path, error) from None
     return alphabet
 
 
@@ -282,7 +282,7 @@ def load_history(path: Path) -> History:
         if history.trained_at:
             datetime.fromisoformat(history.trained_at)
     except ValueError as error:
-        raise _damaged(path, error) from None
+        raise BundleError.damaged(path, error) from None
     return history
 
 
@@ -311,10 +311,9 @@ def _load_info(layout: BundleLayout) -> dict[str, Any]:
         info: dict[str, Any] = {"training": {}, "origin": {}, **read_json(layout.info, dict[str, Any])}
         msgspec.convert(info, _Info)
     except ValueError as error:
-        raise _damaged(layout.info, error) from None
+        raise BundleError.damaged(layout.info, error) from None
     if info["format"] != BUNDLE_FORMAT or info["mode"] not in ("token", "character"):
-        message = _("{path} has format {format} and mode {mode}, which this version does not read. Update elmo-zh.")
-        raise BundleError(message.format(path=layout.info, format=info["format"], mode=info["mode"][:20]))
+        raise BundleError.of_format(layout.info, f"{info['format']}, {info['mode'][:20]}")
     return info
 
 
@@ -323,13 +322,7 @@ def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
     for name in sorted({*there, *info["digests"]}):
         path = there.get(name)
         if path is None or not path.is_file():
-            message = _("{path} is missing. Export or copy the bundle again.")
-            raise BundleError(message.format(path=layout.path / Path(name).name))
+            raise BundleError.missing(layout.path / Path(name).name)
         digest, expected = file_digest(path), info["digests"].get(name)
         if digest != expected:
-            raise _damaged(path, f"digest {digest}, expected {expected}")
-
-
-def _damaged(path: Path, error: object) -> BundleError:
-    message = _("{path} is damaged ({error}). Export or copy the bundle again.")
-    return BundleError(message.format(path=path, error=error))
+            raise BundleError.damaged(path, f"digest {digest}, expected {expected}")

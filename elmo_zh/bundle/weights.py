@@ -177,8 +177,7 @@ def _refuse_unknown_datasets(file: ForeignFile, known: Container[str]) -> None:
     for name in sorted(file.names()):
         is_ours = name.startswith(("RNN_", "CNN")) or name in ("char_embed", "word_embed", "embedding")
         if is_ours and name not in known:
-            message = _("{path}: {name} is not in the model that options.json describes. Copy both files again.")
-            raise BundleError(message.format(path=file.path, name=name))
+            raise BundleError.damaged(file.path, f"{name} is not in the model that options.json describes")
 
 
 def load_tensors(path: Path) -> "dict[str, Tensor]":

@@ -124,9 +124,8 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
     """Read the word2vec.txt of a run; its first line gives the length of the vectors."""
     header = next(iter_lines(run.word2vec), "").split(" ")
     if len(header) != 2 or not all(number.isdecimal() for number in header):
-        message = _("{path} has no numbers of words and dimensions in its first line. Recreate it with: {command}")
         again = command("word2vec", "--run", run.path, "--force")
-        raise RunError(message.format(path=run.word2vec, command=again))
+        raise RunError.damaged(run.word2vec, "its first line has no numbers of words and dimensions", again)
     return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
 
 
@@ -158,6 +157,5 @@ def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
     with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
         table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
     if not np.isfinite(table).all():
-        message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
-        raise BundleError(message.format(path=path, name=_DATASET))
+        raise BundleError.damaged(path, f"{_DATASET} has numbers that are not finite")
     return table

@@ -164,7 +164,6 @@ def load_golden(path: Path) -> Golden:
         if not all(sentences) or not 0 < len("".join(chain(texts, *sentences))) <= _MOST_CHARACTERS:
             raise ValueError("sentences are missing or too long")
     except (LookupError, ValueError) as error:
-        message = _("{path} is damaged ({error}). Export or copy the bundle again.")
-        raise BundleError(message.format(path=path, error=error)) from None
+        raise BundleError.damaged(path, error) from None
     vectors = [file.read_array(name, shape) for name, shape in shapes.items()]
     return Golden(texts=texts, sentences=sentences, vectors=vectors)

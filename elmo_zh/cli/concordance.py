@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.declared import takes, with_options
-from elmo_zh.cli.model_options import load_embedder_of
-from elmo_zh.cli.options import INPUT, Common, common_options, figures, input_argument, reads, shared_options, table
+from elmo_zh.cli.model_options import MODEL_OF_INDEX, load_embedder_of
+from elmo_zh.cli.options import (
+    INPUT,
+    Common,
+    common_options,
+    figures,
+    input_argument,
+    reads,
+    refuse_together,
+    require_one,
+    shared_options,
+    table,
+)
 from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import ConfigError, CorpusError
@@ -86,8 +97,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
     from elmo_zh.text.preparation import TextPreparation
     from elmo_zh.text.script import fold_script
 
-    if (choice.index is None) != bool(files):
-        raise click.UsageError(_("Give either files to read or --index INDEX."))
+    require_one({"FILE": bool(files), "--index INDEX": choice.index is not None})
     fold = fold_script() if choice.fold_script else str
     index = None
 
@@ -95,9 +105,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         return fold(" ".join(map(normalise, query.split())))
 
     if choice.index is not None:
-        if choice.from_name is not None or common.user_dictionary is not None:
-            message = _("An index has its own words and columns. Leave out --user-dictionary and --from-name.")
-            raise click.UsageError(message)
+        own = {"--from-name": choice.from_name, "--user-dictionary": common.user_dictionary}
+        refuse_together("--index", {name: value is not None for name, value in own.items()})
         index = ContextIndex.load(choice.index)
         normalise = index.normalise
         tokens = TokenTable.of_index(index)
@@ -139,7 +148,7 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
     help="Write all lines to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel), .jsonl"
     " (JSON lines) or .vrt (the vertical format of CWB and Sketch Engine).",
 )
-@shared_options("model", help="Model that computes surprisal for --sort. Default: the model that made the index.")
+@shared_options("model", help=MODEL_OF_INDEX)
 @reading_of_texts
 def concordance(
     common: Common, /, query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions
@@ -356,9 +365,7 @@ class KeywordOptions(CountOptions):
         metavar="CONDITION",
     )
     against: Path | None = declare(None, "Index to compare with, instead of --where.", metavar="INDEX")
-    min_count: int = declare(
-        5, "Minimum number of occurrences of a word, counted in both sets of lines together.", least=1
-    )
+    min_count: int = declare(5, "Leave out words that occur less often than this.", least=1)
 
 
 @click.command()

@@ -96,7 +96,7 @@ def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
         raise OptionError(message.format(names=", ".join(sorted(names))))
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
-        raise BundleError(_("{path} is missing. Check the path.").format(path=dictionary))
+        raise BundleError.missing(dictionary)
     return config, dictionary
 
 

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 class EmbedOptions:
     """The options of `embed` that are not settings in section embed."""
 
-    split_sentences: bool = declare(
-        False, "Split lines into sentences as in training; the output says which line each sentence comes from."
-    )
+    split_sentences: bool = declare(False, "Split lines into sentences as in training.")
     mix_weights: Path | None = declare(
         None,
         'JSON file with the learned weights for --layers mix: {"scalar_parameters": [...], "gamma": ...}.',

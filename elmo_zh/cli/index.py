@@ -93,7 +93,7 @@ class NeighbourOptions:
     sentence: str = declare(..., "Sentence that contains the word.", names=("--in",), metavar="SENTENCE")
     same_word: bool = declare(False, "Show only occurrences of the same word.")
     layer: int | None = declare(None, "Layer whose vectors are compared. Default: the index's top layer.", least=0)
-    top: int = declare(10, "Maximum number of occurrences to show.", least=1)
+    top: int = declare(10, "Maximum number to show.", least=1)
 
 
 @click.command()
@@ -219,8 +219,7 @@ def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIn
     from elmo_zh.run.layout import is_run
 
     if path is None or is_run(path):
-        if path is not None and common.model is not None:
-            raise click.UsageError(_("A run has a model of its own. Leave out RUN or --model."))
+        refuse_together("RUN", {"--model": path is not None and common.model is not None})
         subject = Subject.find(path or common.model)
         embedder = load_embedder(common, subject.model)
         return load_own_index(subject, embedder, force=force, reporter=common.console), embedder

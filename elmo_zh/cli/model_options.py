@@ -13,15 +13,12 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.embed.embedder import ElmoEmbedder
 
+MODEL_OF_INDEX = "Folder of the model, or the name of an installed model. Default: the model that made the index."
+
 
 def index_options(function: Function) -> Function:
     """Add the options of commands that read an index."""
-    model = shared_options(
-        "model",
-        help="Folder of the model, or the name of an installed model. Default: the model that made the index, if that"
-        " model still exists.",
-    )
-    return shared_options("index", required=True)(model(function))
+    return shared_options("index", required=True)(shared_options("model", help=MODEL_OF_INDEX)(function))
 
 
 def load_index(common: Common) -> "ContextIndex":

@@ -18,7 +18,7 @@ from elmo_zh.cli.console import Console
 from elmo_zh.cli.declared import Function, option_of, with_options
 from elmo_zh.config import Config, config_names, load_config, setting
 from elmo_zh.config.declare import declare, values_of
-from elmo_zh.errors import BundleError
+from elmo_zh.errors import BundleError, OptionError
 from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.names import label
@@ -121,7 +121,9 @@ class Common:
         False, "Carry the LSTM state across sentences, as the original ELMo does. This prevents batching and is slower."
     )
     output: Path | None = declare(None, "File to write. Default: standard output.", metavar="FILE", path=FILE)
-    picture: Path | None = declare(None, "PNG file to draw a picture to.", metavar="FILE", path=FILE)
+    picture: Path | None = declare(
+        None, "Write a map of the occurrences, coloured by usage, to this PNG file.", metavar="FILE", path=FILE
+    )
     run_path: Path | None = declare(
         None,
         "Folder of the run; segment and pipeline create it.",
@@ -136,7 +138,11 @@ class Common:
         metavar="BUNDLE",
     )
     source: Path | None = declare(
-        None, "File to use instead of computing one.", names=("--from",), metavar="FILE", path=FILE
+        None,
+        "Use exactly the words of this file, one per line. Default: the most frequent words of the text.",
+        names=("--from",),
+        metavar="FILE",
+        path=FILE,
     )
     index: Path | None = declare(None, "Folder that the index command wrote.", metavar="INDEX")
     task: Path | None = declare(None, "Folder that task fit wrote.", metavar="TASK")
@@ -367,13 +373,19 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:
     """Raise UsageError if one of the other options is given too; each comes with whether it is given."""
     for other in [name for name, is_given in others.items() if is_given]:
-        message = _("{option} and {other} cannot be combined. Leave out one of them.")
-        raise click.UsageError(message.format(option=option, other=other))
+        raise click.UsageError(str(OptionError.together(option, other)))
+
+
+def require_one(options: Mapping[str, bool]) -> None:
+    """Raise UsageError unless one of two options is given; each comes with whether it is given."""
+    if sum(options.values()) != 1:
+        one, other = options
+        raise click.UsageError(_("Give either {one} or {other}.").format(one=one, other=other))
 
 
 def _only_standard_input(_context: click.Context, _parameter: object, files: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in files and len(files) > 1:
-        raise click.UsageError(_("- (standard input) cannot be combined with other files. Give - on its own."))
+        refuse_together("-", {"FILE": True})
     return files
 
 

@@ -85,10 +85,7 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
 @shared_options(
     "init", help="Keep all words in this model's vocabulary, and use its [model] settings. Default: no model."
 )
-@shared_options(
-    "source", help="Use exactly the words of this file, one per line. Default: the most frequent words of the text."
-)
-@shared_options(*ENGINE)
+@shared_options("source", *ENGINE)
 @common_options
 def vocab(common: Common, /) -> None:
     """Count words and write the vocabulary.

@@ -41,8 +41,8 @@ class FitOptions:
     )
     inputs: str = declare(
         "",
-        f"Inputs of the network: one or more of {','.join(INPUTS)}, separated by commas. Default: word2vec,elmo, or"
-        " all three if characters are tagged rather than words.",
+        "Inputs of the network: one or more of word2vec, elmo and characters, separated by commas. Default:"
+        " word2vec,elmo, or all three if characters are tagged rather than words.",
         metavar="NAME,...",
     )
 

@@ -10,12 +10,15 @@ import click
 from click.core import ParameterSource
 
 from elmo_zh.cli.declared import Function, takes
-from elmo_zh.cli.options import Common, shared_options
+from elmo_zh.cli.options import Common, refuse_together, shared_options
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
+
+
+WRONG_COLUMNS = N_("The task reads {wanted} columns of text, not {given}. Give --text-column once for each.")
 
 
 def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
@@ -40,18 +43,13 @@ def training_options(function: Callable[..., Any]) -> Any:
 def checked_job(common: Common, job: FitJob) -> FitJob:
     """Check the options of a training run, and add the encoding of its files; raise UsageError if options conflict."""
     settings, kind = job.settings, job.settings.kind
-    if settings.regression and kind == "tag":
-        raise click.UsageError(
-            _("--regression is for classify and pairs: tags are not numbers. Leave out --regression.")
-        )
-    if settings.head == "linear" and kind == "pairs":
-        raise click.UsageError(_("--head {head} is for classify and tag. Leave out --head.").format(head=settings.head))
-    if settings.metric != HeadSettings.metric and (kind == "tag" or settings.regression):
-        raise click.UsageError(
-            _("--metric {metric} is for classes, not tags or numbers. Leave out --metric.").format(
-                metric=settings.metric
-            )
-        )
+    metric = {"--metric": settings.metric != HeadSettings.metric}
+    if kind == "tag":
+        refuse_together("tag", {"--regression": settings.regression, **metric})
+    if kind == "pairs":
+        refuse_together("pairs", {"--head linear": settings.head == "linear"})
+    if settings.regression:
+        refuse_together("--regression", metric)
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
 
 
@@ -59,19 +57,9 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(
-            _(
-                "Texts in {given} columns were given, but the task reads {wanted}. Give --text-column once for each"
-                " column that the task reads."
-            ).format(given=given, wanted=wanted)
-        )
-    if reading.skips_unlabelled and kind == "tag":
-        raise click.UsageError(
-            _(
-                "--skip-unlabelled is for classify and pairs; for tag, a text without spans is also an example. Leave"
-                " out --skip-unlabelled."
-            )
-        )
+        raise click.UsageError(_(WRONG_COLUMNS).format(given=given, wanted=wanted))
+    if kind == "tag":
+        refuse_together("tag", {"--skip-unlabelled": reading.skips_unlabelled})
     return replace(reading, kind=kind, regression=regression, encoding=common.config.text.encoding)
 
 

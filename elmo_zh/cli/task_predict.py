@@ -19,9 +19,17 @@ from elmo_zh.cli.options import (
     common_options_of_readers,
     input_argument,
     reads,
+    refuse_together,
     shared_options,
 )
-from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_options
+from elmo_zh.cli.task_options import (
+    WRONG_COLUMNS,
+    checked_reading,
+    labelled_options,
+    load_task,
+    moved_model_option,
+    task_options,
+)
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
@@ -76,10 +84,8 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm) -> 
 
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     description = task.description
-    if form.format == "conll" and description.settings.kind != "tag":
-        raise click.UsageError(
-            _("The format conll is for tags, and this task has none. Give --format jsonl, tsv or csv.")
-        )
+    if description.settings.kind != "tag":
+        refuse_together(description.settings.kind, {"--format conll": form.format == "conll"})
     if form.scheme and (form.format != "conll" or not description.scheme):
         raise click.UsageError(_("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme."))
 
@@ -87,13 +93,10 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
     """Return the text columns named by --text-column or its synonym --field."""
     fields = tuple(filter(None, common.config.text.field.split(",")))
-    if fields and form.text_columns:
-        raise click.UsageError(_("--text-column and --field mean the same thing. Give only one of them."))
+    refuse_together("--text-column", {"--field": bool(fields and form.text_columns)})
     columns = fields or form.text_columns
     if len(columns) not in (0, 2) and num_texts == 2:
-        raise click.UsageError(
-            _("The task reads 2 columns of text, not {given}. Give --text-column twice.").format(given=len(columns))
-        )
+        raise click.UsageError(_(WRONG_COLUMNS).format(given=len(columns), wanted=2))
     return columns
 
 

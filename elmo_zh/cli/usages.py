@@ -23,6 +23,7 @@ from elmo_zh.cli.options import (
     figures,
     reads,
     refuse_together,
+    require_one,
     shared_options,
     table,
 )
@@ -49,7 +50,7 @@ _NUM_LINES = 5
 @index_options
 @takes(SenseOptions, "options")
 @shared_options("output", help="Write every occurrence with its usage to this TSV file.")
-@shared_options("picture", help="Write a map of the occurrences, coloured by usage, to this PNG file.")
+@shared_options("picture")
 @common_options
 @reads("embed")
 def senses(common: Common, /, word: str, options: SenseOptions) -> None:
@@ -305,11 +306,11 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
       elmo-zh substitutes --file reviews.txt --word 包 --json
     """
-    if (text is None) == (options.file is None):
-        raise click.UsageError(_("Give either a sentence or --file FILE."))
     has_word = options.word is not None and options.word.strip() != ""
-    if has_word == (options.position is not None) or (options.file is not None and not has_word):
-        raise click.UsageError(_("Give either --word WORD or, for a single sentence, --position N."))
+    require_one({"TEXT": text is not None, "--file FILE": options.file is not None})
+    require_one({"--word WORD": has_word, "--position N": options.position is not None})
+    if options.file is not None:
+        refuse_together("--file", {"--position": options.position is not None})
     from elmo_zh.embed.embedder import ElmoEmbedder
 
     bundle = load_model(common, common.model)

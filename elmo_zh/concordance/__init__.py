@@ -21,7 +21,7 @@ class TextChoice:
     )
     from_name: str | None = declare(
         None,
-        "File name pattern, such as '{year}_{author}.txt'; parts in braces become columns. Not allowed with an index.",
+        "File name pattern, such as '{year}_{author}.txt'; parts in braces become columns.",
         metavar="PATTERN",
     )
     where: str | None = declare(
@@ -59,18 +59,18 @@ class ConcordanceOptions:
         metavar="NUMBER",
     )
     layer: int | None = declare(
-        None, "Layer whose vectors --like and --usage compare. Default: the lowest layer above 0 in the index.", least=0
+        None, "Layer whose vectors are compared. Default: the lowest layer above 0 in the index.", least=0
     )
     sample: int | None = declare(None, "Keep only a random sample of this many lines.", least=1, metavar="N")
-    seed: int = declare(1, "Random seed for --sample and --usage.", least=0, most=2**32 - 1)
-    top: int = declare(50, "Maximum number of lines to print; 0 prints all. --output always writes all lines.", least=0)
+    seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)
+    top: int = declare(50, "Maximum number to print; 0 prints all. --output always writes all.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions:
     """Options shared by all commands that produce tables of counts."""
 
-    top: int = declare(20, "Maximum number of rows to print; 0 prints all. --output always writes all rows.", least=0)
+    top: int = declare(20, "Maximum number to print; 0 prints all. --output always writes all.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class CollocateOptions:
         nargs=2,
         metavar="LEFT RIGHT",
     )
-    min_count: int = declare(3, "Minimum number of co-occurrences.", least=1)
+    min_count: int = declare(3, "Leave out words that occur less often than this.", least=1)
     by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
     usages: bool = declare(False, "List the collocates of each usage of the word separately. Needs --index.")
 
@@ -94,7 +94,7 @@ class CollocateOptions:
 class NewWordOptions:
     """The options of `words`: the minimum values that make a string a candidate."""
 
-    min_count: int = declare(5, "Leave out strings that occur less often than this.", least=2)
+    min_count: int = declare(5, "Leave out words that occur less often than this.", least=2)
     min_pmi: float = declare(
         4.0, "Leave out strings whose parts have less mutual information than this, in bits.", metavar="BITS"
     )

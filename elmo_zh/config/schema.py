@@ -90,7 +90,7 @@ class Word2vecConfig(Section):
         "Passes over the training text; 0 sets the number by text length, from 15 (short texts) to 5 (long texts).",
         least=0,
     )
-    seed: int = declare(1, "Seed of the initial vectors and of the sampling.", least=0, most=2**31 - 1)
+    seed: int = declare(1, "Random seed.", least=0, most=2**31 - 1)
     num_workers: int = declare(
         1, "Number of gensim threads. With more than one, training is faster but not reproducible.", least=1
     )
@@ -242,9 +242,7 @@ class TrainConfig(Section):
     max_grad_norm: float = declare(
         10.0, "Clip the global norm of the gradient of (loss x unroll_steps) to this value.", above=0
     )
-    seed: int = declare(
-        1, "Random seed for initial weights, sentence order, dropout and negative samples.", least=0, most=2**31 - 1
-    )
+    seed: int = declare(1, "Random seed.", least=0, most=2**31 - 1)
     precision: str = declare(
         "auto",
         "Precision of matrix products: float32, bfloat16 (everything else stays float32) or auto (the faster one).",

@@ -37,7 +37,7 @@ class DataFiles:
     limit: int | None = declare(
         None, "Use at most N training examples, chosen at random. Default: all.", least=1, metavar="N"
     )
-    seed: int = declare(1, "Random seed for splitting the data and for training.", least=0, most=2**31)
+    seed: int = declare(1, "Random seed.", least=0, most=2**31)
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:

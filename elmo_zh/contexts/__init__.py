@@ -21,7 +21,7 @@ class ScoreOptions:
 
     split_sentences: bool = declare(
         False,
-        "Split lines into sentences as in training; the cost of a line is then the sum of the costs of its sentences.",
+        "Split lines into sentences as in training.",
     )
     by: str = declare(
         "line", "Write one row per line, or one row per token with the token's surprisal.", choices=("line", "token")
@@ -66,34 +66,31 @@ class ScoreOptions:
 class IndexOptions:
     """The options of `index` that decide what an index contains."""
 
-    split_sentences: bool = declare(
-        False, "Split lines into sentences as in training, and store each sentence as a line of the index."
-    )
+    split_sentences: bool = declare(False, "Split lines into sentences as in training.")
     layers: str = declare(
         "all",
         "Layers whose vectors are stored: all, top (the highest layer), or layer numbers, counting from 0.",
         metavar="all|top|N,...",
     )
     min_count: int = declare(
-        2, "Index only words that occur at least this many times; this has no effect with --words.", least=1
+        2, "Leave out words that occur less often than this; this has no effect with --words.", least=1
     )
     max_per_word: int = declare(
         1000, "Keep at most this many occurrences of a word, chosen at random; 0 keeps all.", least=0
     )
     words: Path | None = declare(
         None,
-        "Index only the words in this file (one per line). Default: all words that reach --min-count (no punctuation).",
+        "Use only the words in this file (one per line). Default: all words that reach --min-count.",
         metavar="FILE",
         path=_FILE,
     )
     from_name: str | None = declare(
         None,
-        "Pattern that all file names must match, such as '{year}_{author}.txt'; the parts in braces become columns"
-        " of the index, in addition to the columns of CSV and JSON lines.",
+        "File name pattern, such as '{year}_{author}.txt'; parts in braces become columns.",
         metavar="PATTERN",
     )
     # Seeds are hashed as eight bytes.
-    seed: int = declare(1, "Random seed for choosing occurrences (see --max-per-word).", least=0, most=2**63 - 1)
+    seed: int = declare(1, "Random seed.", least=0, most=2**63 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +115,7 @@ class SubstituteOptions:
         " well they fit in its place when the model does not see the word (slot).",
         choices=RANKINGS,
     )
-    top: int = declare(20, "Number of substitutes to show.", least=1)
+    top: int = declare(20, "Maximum number to show.", least=1)
     without_word: bool = declare(False, "With --ranking slot, leave out the word itself and its rank.")
     with_punctuation: bool = declare(False, "Show punctuation too. Default: only if the word is itself punctuation.")
 
@@ -136,11 +133,9 @@ class SenseOptions:
     by: str | None = declare(
         None, "Also show each usage's share for every value of this column (year, for example).", metavar="COLUMN"
     )
-    top: int = declare(
-        10, "Maximum number of characteristic words, and of substitutes, to show for each usage.", least=1
-    )
+    top: int = declare(10, "Maximum number to show.", least=1)
     no_substitutes: bool = declare(False, "Do not show substitutes, so that no model is needed.")
-    seed: int = declare(1, "Random seed for k-means.", least=0, most=2**32 - 1)
+    seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +172,7 @@ class DriftOptions:
         False,
         "Also compare likely fragments: words that stand next to the same word in at least 80% of their occurrences.",
     )
-    seed: int = declare(1, "Random seed for tests, intervals and clusters.", least=0, most=2**63 - 1)
+    seed: int = declare(1, "Random seed.", least=0, most=2**63 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,9 +180,12 @@ class DriftShown(DriftOptions):
     """The options of `drift`: how it measures, which words it compares, and what it shows and writes."""
 
     words: Path | None = declare(
-        None, "Compare only the words in this file (one per line).", metavar="FILE", path=_FILE
+        None,
+        "Use only the words in this file (one per line). Default: all words that reach --min-count.",
+        metavar="FILE",
+        path=_FILE,
     )
-    top: int = declare(10, "Maximum number of words to show.", least=1)
+    top: int = declare(10, "Maximum number to show.", least=1)
     lines: int = declare(
         3, "Maximum number of lines to show for each word from each of the first and last periods.", least=0
     )
@@ -214,4 +212,4 @@ class PageChoice:
         metavar="FILE",
         path=_FILE,
     )
-    seed: int = declare(1, "Random seed for choosing occurrences, k-means and t-SNE.", least=0, most=2**32 - 1)
+    seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)

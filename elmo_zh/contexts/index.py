@@ -129,8 +129,8 @@ class ContextIndex:
         info = _load_info(folder)
         try:
             return cls(folder, info)
-        except (KeyError, TypeError, AttributeError, ValueError):
-            raise _damaged(folder / layout.INFO) from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise OutputError.damaged(folder / layout.INFO, error) from None
 
     @classmethod
     def build(
@@ -200,15 +200,15 @@ class ContextIndex:
         """Raise OutputError if a file is missing or does not have its recorded size, before reading any of them."""
         for name in self._kinds:
             if not (self.path / name).is_file():
-                raise OutputError(_("{path} is missing. Rebuild the index.").format(path=self.path / name))
+                raise OutputError.missing(self.path / name)
             if (self.path / name).stat().st_size != self.info["bytes"][name]:
-                raise _damaged(self.path / name)
+                raise OutputError.damaged(self.path / name, "its size differs from the recorded one")
 
     def _check(self, name: str) -> Path:
         """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""
         path, digest = self.path / name, self._unchecked.get(name)
         if digest is not None and file_digest(path) != digest:
-            raise _damaged(path)
+            raise OutputError.damaged(path, "its digest differs from the recorded one")
         self._unchecked.pop(name, None)
         return path
 
@@ -217,10 +217,10 @@ class ContextIndex:
         if name not in self._opened:
             try:
                 array = np.load(self._check(name), mmap_mode="r", allow_pickle=False)
-            except (ValueError, EOFError, TokenError):
-                raise _damaged(self.path / name) from None
+            except (ValueError, EOFError, TokenError) as error:
+                raise OutputError.damaged(self.path / name, error) from None
             if (array.dtype, array.shape) != self._kinds[name]:
-                raise _damaged(self.path / name)
+                raise OutputError.damaged(self.path / name, f"it holds {array.dtype} of shape {array.shape}")
             self._opened[name] = array
         return self._opened[name]
 
@@ -229,7 +229,7 @@ class ContextIndex:
         """File of additional words that the segmenter kept whole; None without one."""
         path, digest = self.path / layout.USER_DICTIONARY, self.model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
-            raise _damaged(path)
+            raise OutputError.damaged(path, "its digest differs from the recorded one")
         return None if digest is None else path
 
     @cached_property
@@ -453,21 +453,12 @@ def _load_info(folder: Path) -> dict[str, Any]:
                 folder=folder, program=program()
             )
         )
-    require_unchanged(path, _("Rebuild the index."))
+    require_unchanged(path)
     try:
         info = read_json(path)
         number = info["format"]
-    except (ValueError, KeyError, TypeError):
-        raise _damaged(path) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError.damaged(path, error) from None
     if number != layout.INDEX_FORMAT:
-        raise OutputError(
-            _(
-                "{path} has format {number}, but this version of elmo-zh reads format {INDEX_FORMAT}."
-                " Rebuild the index with this version."
-            ).format(path=path, number=number, INDEX_FORMAT=layout.INDEX_FORMAT)
-        )
+        raise OutputError.of_format(path, number)
     return dict(info)
-
-
-def _damaged(path: Path) -> OutputError:
-    return OutputError(_("{path} is damaged. Rebuild the index.").format(path=path))

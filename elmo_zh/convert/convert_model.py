@@ -154,7 +154,7 @@ def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bo
         message = _("The model was trained from zero state, so it needs no warm state. Leave out --warm-on.")
         raise BundleError(message)
     if not text.is_file():
-        raise CorpusError(_("{path} is missing. Check the path.").format(path=text))
+        raise CorpusError.missing(text)
     if not segmented and model.text is None:
         raise BundleError(
             _(

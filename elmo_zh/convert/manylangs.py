@@ -118,19 +118,14 @@ def _load_state_dict(path: Path) -> dict[str, Tensor]:
     except MemoryError:
         raise
     except Exception as error:  # a malicious file can make torch's restricted unpickler fail with any exception
-        raise _unusable(path, f"{type(error).__name__}: {str(error).splitlines()[:1]!s:.200}") from None
+        raise BundleError.damaged(path, f"{type(error).__name__}: {str(error).splitlines()[:1]!s:.200}") from None
     if not isinstance(state, dict) or not all(_is_plain(name, value) for name, value in state.items()):
-        raise _unusable(path, "it contains something other than named weights")
+        raise BundleError.damaged(path, "it contains something other than named weights")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in state.values()}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     if claimed > sum(stored.values()):
-        raise _unusable(path, f"it claims {claimed:,} bytes of weights but has fewer")
+        raise BundleError.damaged(path, f"it claims {claimed:,} bytes of weights but has fewer")
     return dict(state)
-
-
-def _unusable(path: Path, error: str) -> BundleError:
-    message = _("{path} is damaged or unsafe ({error}), so it is not used. Download or copy the model again.")
-    return BundleError(message.format(path=path, error=error))
 
 
 def _is_plain(name: Any, value: Any) -> bool:
@@ -141,17 +136,17 @@ def _is_plain(name: Any, value: Any) -> bool:
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
     """Return the words by number, from lines of word TAB number; one without a word is the ideographic space."""
     if not path.is_file():
-        raise BundleError(_("{path} is missing. Check the path.").format(path=path))
+        raise BundleError.missing(path)
     numbers: dict[str, int] = {}
     for line_number, line in enumerate(iter_lines(path), start=1):
         word, __, number = line.strip().rpartition("\t")
         if not number.isdecimal():
-            raise _unusable(path, f"line {line_number} is not a word, a tab and a number: {line!r:.100}")
+            raise BundleError.damaged(path, f"line {line_number} is not a word, a tab and a number: {line!r:.100}")
         numbers[word or "\u3000"] = int(number[:10])
     if missing := [name for name in needed if name not in numbers]:
-        raise _unusable(path, f"it lacks {', '.join(missing)}")
+        raise BundleError.damaged(path, f"it lacks {', '.join(missing)}")
     if sorted(numbers.values()) != list(range(len(numbers))):
-        raise _unusable(path, "its numbers are not those of rows, each once")
+        raise BundleError.damaged(path, "its numbers are not those of rows, each once")
     return sorted(numbers, key=numbers.__getitem__)
 
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.errors import CorpusError
-from elmo_zh.invocation import install_line
+from elmo_zh.invocation import needs
 from elmo_zh.language import N_, _
 
 
@@ -70,11 +70,7 @@ def import_extra(module: str, what: str, extra: str = "corpus") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise CorpusError(
-            _("{what} needs {module}, which is not installed. Install it with: {command}").format(
-                what=what, module=error.name or module, command=install_line(extra)
-            )
-        ) from None
+        raise CorpusError(needs(what, error.name or module, extra)) from None
 
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")

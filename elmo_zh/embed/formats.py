@@ -17,7 +17,7 @@ from elmo_zh.choices import OUTPUT_FORMATS
 from elmo_zh.embed.text_tokens import TextBlock
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.hdf5 import create_hdf5, has_attributes
-from elmo_zh.invocation import install_line
+from elmo_zh.invocation import needs
 from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter
 from elmo_zh.run.outputs import kind_of
@@ -79,13 +79,9 @@ def choose_writer(output_format: str) -> Writer:
 def check_format(output_format: str, *, sentence_index: bool) -> None:
     """Raise OptionError or OutputError if a format cannot be written, or not with an index of sentences."""
     if sentence_index and output_format != "hdf5":
-        raise OptionError(_("--sentence-index needs HDF5 with one dataset per line. Leave out --format."))
+        raise OptionError.together("--sentence-index", f"--format {output_format}")
     if output_format == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise OutputError(
-            _(
-                "--format parquet needs the package pyarrow. Choose another --format, or install pyarrow with: {value}"
-            ).format(value=install_line("parquet"))
-        )
+        raise OutputError(needs("--format parquet", "pyarrow", "parquet"))
 
 
 def is_output(path: Path) -> bool:

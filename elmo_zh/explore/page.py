@@ -30,7 +30,7 @@ from elmo_zh.explore.points import (
     compute_maps,
     point_neighbours,
 )
-from elmo_zh.invocation import install_line
+from elmo_zh.invocation import needs
 from elmo_zh.language import _, chosen_language
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
@@ -256,11 +256,7 @@ def check_packages() -> None:
     """Raise ElmoZhError if a package that only the page needs is not installed."""
     for module, package in (("bokeh", "bokeh"), ("sklearn", "scikit-learn")):
         if find_spec(module) is None:
-            raise ElmoZhError(
-                _("explore needs {package}. Install it with: {value}").format(
-                    package=package, value=install_line("explore")
-                )
-            )
+            raise ElmoZhError(needs("explore", package, "explore"))
 
 
 def _bokeh_scripts() -> list[str]:

@@ -51,8 +51,7 @@ class ForeignFile:
             with tempfile.TemporaryFile() as copy:
                 header = self._read(copy)
         if header.problem:
-            message = _("{path} cannot be read as HDF5 ({problem}). Copy or export it again.")
-            raise BundleError(message.format(path=path, problem=header.problem))
+            raise BundleError.damaged(path, header.problem)
         self.shapes, self.strings, self._others = header.arrays, header.strings, header.others
 
     def _read(self, copy: IO[bytes]) -> _Header:
@@ -83,19 +82,14 @@ class ForeignFile:
         if self.shapes.get(name) != shape:
             there = self._others.get(name, "text" if name in self.strings else "missing")
             there = f"floats of shape {self.shapes[name]}" if name in self.shapes else there
-            message = _(
-                "{path}: dataset {name} is {there}; expected floats of shape {expected}. Copy or export all files"
-                " of the model again."
-            )
-            raise BundleError(message.format(path=self.path, name=name, there=there, expected=shape))
+            raise BundleError.damaged(self.path, f"dataset {name} is {there}; expected floats of shape {shape}")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Return a dataset of a known shape; raise BundleError unless it is complete and finite."""
         self.require_array(name, shape)
         array = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name]).reshape(shape).astype(np.float32)
         if not np.isfinite(array).all():
-            message = _("{path}: {name} contains infinite or NaN values. Copy or export the file again.")
-            raise BundleError(message.format(path=self.path, name=name))
+            raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
         return array
 
 

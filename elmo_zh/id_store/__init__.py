@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
-from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
@@ -205,16 +204,9 @@ class Description(Struct):
         return sizes if self.other_words_bytes is None else {**sizes, OTHER_WORDS: self.other_words_bytes}
 
 
-def _damaged(path: Path, problem: str) -> RunError:
-    """Return the error for a file of a store that cannot be used."""
-    message = _("{path} is damaged: {problem}. Encode the text again with: {value}")
-    return _unusable(message, path.parent, path=path, problem=problem)
-
-
-def _unusable(message: str, folder: Path, **gaps: object) -> RunError:
-    """Return the error for a store that cannot be used; `value` in the message is the command that replaces it."""
-    gaps = {"path": folder, "value": command("encode", "--run", folder.parent, "--force"), **gaps}
-    return RunError(message.format(**gaps))
+def _again(folder: Path) -> str:
+    """Return the command that writes a store again."""
+    return command("encode", "--run", folder.parent, "--force")
 
 
 def read_description(folder: Path) -> Description:
@@ -223,7 +215,7 @@ def read_description(folder: Path) -> Description:
         description: Description = read_json(folder / DESCRIPTION, Description)
         description.file_bytes()
     except (OSError, ValueError, KeyError) as error:
-        raise _damaged(folder / DESCRIPTION, str(error)) from None
+        raise RunError.damaged(folder / DESCRIPTION, error, _again(folder)) from None
     return description
 
 
@@ -242,15 +234,13 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():
-        message = _("{path} was encoded with a different vocabulary. Encode the text again with: {value}")
-        raise _unusable(message, folder)
+        raise RunError.unfit(folder, "vocab.data", _again(folder))
     if (description.other_words_bytes is not None) != (num_slots is not None):
-        message = _("{path} was encoded for another model.mode. Encode the text again with: {value}")
-        raise _unusable(message, folder)
+        raise RunError.unfit(folder, "model.mode", _again(folder))
     for name, size in description.file_bytes().items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
-            raise _damaged(path, _("it should have {number} bytes").format(number=f"{size:,}"))
+            raise RunError.damaged(path, f"it should have {size:,} bytes", _again(folder))
     other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
     train, heldout = (_Shards(folder, kind, description) for kind in KINDS)
     return IdStore(

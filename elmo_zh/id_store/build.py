@@ -15,7 +15,6 @@ from elmo_zh.corpus.text_files import iter_blocks
 from elmo_zh.errors import RunError
 from elmo_zh.id_store import ARRAYS, DESCRIPTION, KINDS, OTHER_WORDS, STORE_FORMAT, shard_name
 from elmo_zh.invocation import command
-from elmo_zh.language import _
 from elmo_zh.run.arrays import read_numbers, write_numbers
 from elmo_zh.run.files import file_digest, file_stamp, link_or_copy, write_json
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
@@ -132,13 +131,8 @@ def _document_bounds(text: Path, num_sentences: int) -> NDArray[np.uint64]:
         content = documents.read_bytes()
         lengths = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
         if len(content) % 4 or int(lengths.sum()) != num_sentences:
-            raise RunError(
-                _("{documents} does not match {name}. Recreate both files with: {value}").format(
-                    documents=documents,
-                    name=text.name,
-                    value=command("segment", "CORPUS", "--run", text.parent.parent, "--force"),
-                )
-            )
+            again = command("segment", "CORPUS", "--run", text.parent.parent, "--force")
+            raise RunError.unfit(documents, text.name, again)
     return np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths[lengths > 0])])
 
 

@@ -96,18 +96,16 @@ def describe(path: Path, *, check: bool = False, device: str = "auto") -> Descri
 
 def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
     file = path / f"{kind}.json"
-    remedy = _("Write the folder again.")
     if not file.is_file():
-        raise OutputError(f"{_('{path} is missing.').format(path=file)} {remedy}")
-    require_unchanged(file, remedy)
+        raise OutputError.missing(file)
+    require_unchanged(file)
     try:
         content = read_json(file)
         figures = {name: content[name] for name in _SHOWN[kind] if content.get(name) is not None}
         texts = [str(text["name"]) for text in content.get("texts", [])]
         digests = {**load_mark(path).get("files", {}), **content.get("digests", {})}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = _("{path} is damaged ({error}). Write the folder again.")
-        raise OutputError(message.format(path=file, error=f"{error!r:.80}")) from None
+        raise OutputError.damaged(file, f"{error!r:.80}") from None
     date = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     values = {"kind": kind, "path": str(path), "bytes": folder_bytes(path), "date": date, "texts": texts, **figures}
     reader, report = KINDS[kind].reader, path / f"{kind}.md"

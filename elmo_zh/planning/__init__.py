@@ -13,5 +13,5 @@ class PlanLimits:
         20, "Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample.", least=1
     )
     sample_megabytes: float = declare(2, "Maximum size of the sample, in megabytes of text.", least=0.1)
-    seed: int = declare(1, "Random seed for the sample.")
+    seed: int = declare(1, "Random seed.")
     no_training: bool = declare(False, "Leave out the estimates for training, so that torch is not needed.")

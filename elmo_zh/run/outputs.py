@@ -185,11 +185,9 @@ def load_mark(folder: Path) -> dict[str, Any]:
     try:
         mark = read_sealed(path)
     except ValueError as error:
-        message = _("{path} is damaged ({error}). Write the folder again.")
-        raise OutputError(message.format(path=path, error=error)) from None
+        raise OutputError.damaged(path, error) from None
     if mark["kind"] not in KINDS:
-        message = _("A newer version of elmo-zh wrote {path}: {kind}. Update elmo-zh.")
-        raise OutputError(message.format(path=path, kind=mark["kind"]))
+        raise OutputError.of_format(path, mark["kind"])
     return mark
 
 
@@ -200,12 +198,11 @@ def kind_of(folder: Path) -> str:
     return next((name for name, kind in KINDS.items() if all(any(folder.glob(file)) for file in kind.files)), "")
 
 
-def require_unchanged(path: Path, remedy: str) -> None:
+def require_unchanged(path: Path) -> None:
     """Raise OutputError if a file's digest differs from the one in its folder's mark; old folders have no mark."""
     mark = load_mark(path.parent)
     if mark and file_digest(path) != mark["files"].get(path.name):
-        message = _("{path} is damaged: its digest differs from the one in {mark}. {remedy}")
-        raise OutputError(message.format(path=path, mark=MARK, remedy=remedy))
+        raise OutputError.damaged(path, f"its digest differs from the one in {MARK}")
 
 
 def changed_files(folder: Path, digests: Mapping[str, str | None]) -> list[str]:

@@ -155,9 +155,8 @@ def require_files(run: RunDir, paths: Iterable[Path]) -> None:
         if not path.exists():
             maker = maker_of(path.relative_to(run.path)) if path.is_relative_to(run.path) else None
             if maker is None:
-                raise RunError(_("{path} is missing. Check the path.").format(path=path))
-            message = _("{path} is missing. Create it with: {command}")
-            raise RunError(message.format(path=path, command=maker.command(run.path)))
+                raise RunError.missing(path)
+            raise RunError.missing(path, maker.command(run.path))
 
 
 def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
@@ -171,11 +170,8 @@ def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> N
         files = {name: run.path / name for name in intact if (run.path / name).is_file()}
         for name, entry in describe_files(files, described).items():
             if entry["digest"] != recorded[name]["digest"]:
-                message = _(
-                    "{path} is not the file that {stage} wrote: it was damaged or replaced. Recreate it with: {command}"
-                )
-                again = maker.command(run.path, "--force")
-                raise RunError(message.format(path=files[name], stage=maker.name, command=again))
+                reason = f"it is not the file that {maker.name} wrote"
+                raise RunError.damaged(files[name], reason, maker.command(run.path, "--force"))
 
 
 def require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
@@ -208,7 +204,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
     if is_inside:
         message = _("{path} is inside {run}, and a run cannot start from its own files. Choose another --run.")
         raise RunError(message.format(path=path, run=run.path))
-    raise RunError(_("{path} is missing. Check the path.").format(path=path))
+    raise RunError.missing(path)
 
 
 def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:

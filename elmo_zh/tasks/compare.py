@@ -329,9 +329,7 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
         )
         return split_into_folds(dataset, folds, fit.files.seed)
     if folds > 1:
-        raise OptionError(
-            _("--folds divides a single file, but this data is already divided into parts. Leave out --folds.")
-        )
+        raise OptionError.together("--folds", "--dev, --test, train.*")
     if not num_tests:
         raise CorpusError(
             _("{data}: there are no test examples to score. Give a file: --test FILE").format(data=fit.files.data)

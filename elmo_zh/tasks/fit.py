@@ -139,9 +139,7 @@ def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter:
     inputs = settings.inputs
     if settings.is_crf:
         if inputs:
-            raise OptionError(
-                _("For tag, --head linear reads only n-grams, so --inputs has no effect. Leave out --inputs.")
-            )
+            raise OptionError.together("tag --head linear", "--inputs")
         inputs = ("characters",)
     if not inputs:
         by_characters = settings.kind == "tag" and not dataset.by_words
@@ -164,9 +162,7 @@ def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter:
 def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
     """Raise OptionError if the settings of the network contradict each other or its inputs."""
     if settings.head == "linear" and (settings.encoder != "single" or settings.elmo_at != "input"):
-        raise OptionError(
-            _("A linear head has no LSTMs, and ELMo only at its input. Leave out --encoder and --elmo-at.")
-        )
+        raise OptionError.together("--head linear", "--encoder, --elmo-at")
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
         raise OptionError(_("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo"))
 

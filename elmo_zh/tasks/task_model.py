@@ -133,16 +133,6 @@ def write_task(
     return description
 
 
-def _damaged(path: Path, reason: object) -> RunError:
-    """Return the error for a file that no training wrote like this."""
-    return RunError(
-        _(
-            "{path} is damaged or from another task ({reason}). Copy the folder again, or train the task again with:"
-            " elmo-zh task fit"
-        ).format(path=path, reason=" ".join(str(reason).split())[:100])
-    )
-
-
 def load_description(layout: TaskLayout) -> TaskDescription:
     """Read task.json; raise RunError if it is missing, damaged or from a different version."""
     path = layout.description
@@ -153,22 +143,17 @@ def load_description(layout: TaskLayout) -> TaskDescription:
             )
         )
     try:
-        require_unchanged(path, _("Copy the folder again, or train the task again with: elmo-zh task fit"))
+        require_unchanged(path)
         content = read_json(path)
         if content["format"] not in (TASK_FORMAT, MIXTURE_FORMAT):
-            raise RunError(
-                _(
-                    "{path} has format {format}, which this version of elmo-zh cannot read. Update elmo-zh, or train"
-                    " the task again with: elmo-zh task fit"
-                ).format(path=path, format=content["format"])
-            )
+            raise RunError.of_format(path, content["format"])
         description = convert(content, TaskDescription)
         _require_sound(description)
         return description
     except OutputError as error:
         raise RunError(*error.messages) from None
     except (ValidationError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, error) from None
+        raise RunError.damaged(path, error) from None
 
 
 def _require_sound(description: TaskDescription) -> None:
@@ -396,7 +381,7 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
 def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
     _require_weights(layout.head, description)
     if description.sizes.num_layers > _MOST_LAYERS:
-        raise _damaged(layout.description, f"num_layers {description.sizes.num_layers}")
+        raise RunError.damaged(layout.description, f"num_layers {description.sizes.num_layers}")
     try:
         # The sizes come from a file, so no memory is allocated for them.
         with torch.device("meta"):
@@ -406,7 +391,7 @@ def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
         head.load_state_dict(load_tensors(layout.head), assign=True)
         return head.float()
     except (SafetensorError, RuntimeError, ValueError, OverflowError) as error:
-        raise _damaged(layout.head, error) from None
+        raise RunError.damaged(layout.head, error) from None
 
 
 def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearModel]:
@@ -417,16 +402,16 @@ def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, 
     try:
         return load_members(layout.linear, names, description.sizes, 2 if description.settings.kind == "pairs" else 1)
     except (SafetensorError, ValueError, KeyError) as error:
-        raise _damaged(layout.linear, error) from None
+        raise RunError.damaged(layout.linear, error) from None
 
 
 def _require_weights(path: Path, description: TaskDescription) -> None:
     """Raise RunError if a weights file is missing or its digest differs from task.json."""
     if not path.is_file():
-        raise _damaged(path.parent, _("{path} is missing").format(path=path.name))
+        raise RunError.missing(path)
     expected = description.digests.get(path.name)
     if expected is not None and file_digest(path) != expected:
-        raise _damaged(path, _("its digest differs from the one in task.json"))
+        raise RunError.damaged(path, "its digest differs from the one in task.json")
 
 
 def _require_known_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.errors import ConfigError
-from elmo_zh.invocation import install_line
-from elmo_zh.language import _
+from elmo_zh.invocation import needs
 
 # The ideographs of all Unicode blocks, and the zero of written years, U+3007.
 _RANGES = ((0x3007, 0x3007), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
@@ -104,8 +103,4 @@ def describe_script(script: str) -> dict[str, str]:
 
 
 def _missing(script: str) -> ConfigError:
-    return ConfigError(
-        _("text.script = {script} needs the package opencc. Install it with: {value}").format(
-            script=script, value=install_line("opencc")
-        )
-    )
+    return ConfigError(needs(f"text.script = {script}", "opencc", "opencc"))

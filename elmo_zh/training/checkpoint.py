@@ -146,8 +146,7 @@ class CheckpointFolder:
         except (OSError, ValueError) as error:
             raise _damaged(path, error) from None
         if state.get("format") != CHECKPOINT_FORMAT:
-            message = _("{path} has format {format}; expected {expected}. Start again with --force.")
-            raise RunError(message.format(path=path, format=state.get("format"), expected=CHECKPOINT_FORMAT))
+            raise RunError.of_format(path, state.get("format"))
         return state
 
     @_on_rank_0

@@ -40,8 +40,7 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
     """Return the step of a checkpoint given as "best" (lowest held-out perplexity), "last" or a step number."""
     steps = checkpoints.steps()
     if not steps:
-        message = _("{path} is missing. Create it with: {command}")
-        raise RunError(message.format(path=checkpoints.path / "step-*", command=command("train", "--run", run.path)))
+        raise RunError.missing(checkpoints.path / "step-*", command("train", "--run", run.path))
     if wanted == "last":
         return steps[-1]
     if wanted == "best":

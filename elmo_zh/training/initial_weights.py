@@ -235,8 +235,7 @@ def load_start(run: RunDir) -> Start | None:
         return Start(run.start, read_json(path, dict[str, Any]))
     except ValueError as error:
         again = command("train", "--run", run.path, "--force")
-        message = _("{path} is damaged ({error}). Start training again with: {command}")
-        raise RunError(message.format(path=path, error=error, command=again)) from None
+        raise RunError.damaged(path, error, again) from None
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:

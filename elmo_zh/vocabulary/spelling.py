@@ -9,7 +9,6 @@ from pathlib import Path
 
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.tables import TSV_ESCAPES
 from elmo_zh.vocabulary.vocabulary import is_count
@@ -70,16 +69,8 @@ def load_spelling_model(path: Path) -> SpellingModel:
         symbol, _tab, count = line.partition("\t")
         symbol = _UNESCAPES.get(symbol, symbol)
         if not is_count(count) or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError(
-                _("{path}: line {number} ({line}) should be a character, a tab and a count.").format(
-                    path=path, number=number, line=f"{line!r:.60}"
-                )
-            )
+            raise BundleError.damaged(path, f"line {number} is {line!r:.60}; expected a character, a tab and a count")
         counts[symbol] = int(count)
     if END_OF_WORD not in counts:
-        raise BundleError(
-            _("{path}: the line for {END_OF_WORD} (end of word) is missing. Copy or regenerate the file.").format(
-                path=path, END_OF_WORD=END_OF_WORD
-            )
-        )
+        raise BundleError.damaged(path, f"the line for {END_OF_WORD} is missing")
     return SpellingModel(counts)

@@ -157,11 +157,7 @@ def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     counts = [int(number) if is_count(number) else -1 for _token, _tab, number in rows]
     is_sorted = all(before >= after for before, after in pairwise(counts[len(SPECIALS) :]))
     if not is_sorted or -1 in counts or tuple(token for token, _tab, _number in rows) != vocabulary.tokens:
-        raise RunError(
-            _("{path} does not match the vocabulary. Make {name} and vocab.data again with: {value}").format(
-                path=path, name=path.name, value=command("vocab", "--run", path.parent, "--force")
-            )
-        )
+        raise RunError.unfit(path, "vocab.data", command("vocab", "--run", path.parent, "--force"))
     return counts
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import RunError
-from elmo_zh.language import _
+from elmo_zh.invocation import needs
 from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
 from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
@@ -85,12 +85,7 @@ def chosen_implementation(config: Word2vecConfig) -> str:
     """Return "gensim" or "torch"; "auto" means gensim if it is installed."""
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
-        raise RunError(
-            _(
-                "word2vec.implementation = gensim needs the package gensim, which is not installed. Install gensim (for"
-                " Python 3.11 to 3.13), or use --set word2vec.implementation=torch"
-            )
-        )
+        raise RunError(needs("word2vec.implementation = gensim", "gensim", "train"))
     if config.implementation == "auto":
         return "gensim" if has_gensim else "torch"
     return config.implementation

@@ -87,11 +87,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
         except ValueError:
             vector = np.zeros(0, np.float32)
         if word not in rows or len(vector) != dimension or not np.isfinite(vector).all():
-            raise RunError(
-                _("{path}: line {number} is damaged. Recreate the file with: {value}").format(
-                    path=path, number=number, value=command("word2vec", "--run", path.parent, "--force")
-                )
-            )
+            raise RunError.damaged(path, f"line {number}", command("word2vec", "--run", path.parent, "--force"))
         vectors[rows[word]] = vector
     found = np.array(sorted(vectors), np.int64)
     return WordVectors(rows=found, vectors=np.array([vectors[row] for row in found]).reshape(len(found), dimension))

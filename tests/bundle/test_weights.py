@@ -96,7 +96,7 @@ def test_parts_of_a_bilm_that_the_options_do_not_speak_of_are_refused(
     load_model(path, shape)
     with h5py.File(path, "a") as file:
         file[name] = np.zeros((2, 3), np.float32)
-    expected = f"{path}: {name} is not in the model that options.json describes."
+    expected = f"{path} is damaged ({name} is not in the model that options.json describes)."
     with pytest.raises(BundleError) as caught:
         load_model(path, shape)
     assert str(caught.value).startswith(expected)

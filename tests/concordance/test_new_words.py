@@ -60,4 +60,4 @@ def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: Samp
     assert asked.result()["tokens"] == ["它", "很", "负载均衡"]
     Path("a.index/user_dictionary.txt").write_text("别的\n", encoding="utf-8")
     message = elmo_zh("senses", "负载均衡", "--index", "a.index").only_error()
-    assert message == "a.index/user_dictionary.txt is damaged. Rebuild the index."
+    assert message.startswith("a.index/user_dictionary.txt is damaged")

@@ -31,7 +31,7 @@ from elmo_zh.explore.points import (
     compute_maps,
     point_neighbours,
 )
-from elmo_zh.invocation import install_line
+from elmo_zh.invocation import needs
 from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
@@ -272,4 +272,4 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "bokeh" else sys)
     told = elmo_zh("explore", "a.index", "--output", "page.html").only_error()
-    assert told == f"explore needs bokeh. Install it with: {install_line('explore')}"
+    assert told == needs("explore", "bokeh", "explore")

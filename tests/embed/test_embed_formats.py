@@ -127,7 +127,7 @@ def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sentence-index", "--format", "npy"], "--sentence-index needs HDF5 with one dataset per line."),
+        (["--sentence-index", "--format", "npy"], "--sentence-index and --format npy cannot be combined."),
         (["--layers", "mix"], "--layers mix and --mix-weights FILE go together: give both or neither."),
     ],
 )

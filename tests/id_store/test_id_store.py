@@ -67,7 +67,7 @@ def load(folder: Path, vocabulary: Vocabulary = VOCABULARY, num_slots: int | Non
 def problem_of(attempt: Callable[[], object], folder: Path, path: Path) -> str:
     """Return what is wrong with a file, without the next step, which is the same in all messages."""
     message = message_of(RunError, attempt)
-    assert message.startswith(f"{path} is damaged: ")
+    assert message.startswith(f"{path} is damaged (")
     assert message.endswith(f"elmo-zh encode --run {folder} --force")
     return message
 

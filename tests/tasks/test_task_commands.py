@@ -87,11 +87,11 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
-    ("tag", ("--inputs", "word2vec,glove"), "glove: give one or more of word2vec,elmo,characters"),
-    ("tag", ("--regression",), "--regression is for classify and pairs"),
-    ("pairs", ("--head", "linear"), "--head linear is for classify and tag"),
-    ("tag", ("--metric", "macro_f1"), "--metric macro_f1 is for classes"),
-    ("pairs", ("--text-column", "a"), "but the task reads 2"),
+    ("tag", ("--inputs", "word2vec,glove"), "glove; expected word2vec,elmo,characters."),
+    ("tag", ("--regression",), "tag and --regression cannot be combined"),
+    ("pairs", ("--head", "linear"), "pairs and --head linear cannot be combined"),
+    ("tag", ("--metric", "macro_f1"), "tag and --metric cannot be combined"),
+    ("pairs", ("--text-column", "a"), "The task reads 2 columns"),
     ("classify", ("--encoding", "nonsense"), "nonsense; expected auto or an encoding"),
 ]
 

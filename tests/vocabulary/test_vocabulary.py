@@ -108,7 +108,7 @@ def test_counts_of_another_vocabulary(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "vocab.counts"
     path.write_text(f"<S>\t7\n</S>\t7\n<UNK>\t3\n{rows}\n", encoding="utf-8")
     told = message_of(RunError, lambda: load_counts(path, Vocabulary((*SPECIALS, "好", "花"))))
-    assert told.startswith(f"{path} does not match the vocabulary.")
+    assert told.startswith(f"{path} does not match vocab.data.")
     assert told.endswith(f"elmo-zh vocab --run {tmp_path} --force")
 
 

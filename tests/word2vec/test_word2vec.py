@@ -119,10 +119,8 @@ def test_auto_means_gensim_where_it_is_installed(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("elmo_zh.word2vec.find_spec", lambda name, found=found: found)
         assert chosen_implementation(Word2vecConfig()) == expected
         assert chosen_implementation(Word2vecConfig(implementation="torch")) == "torch"
-    assert message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim"))) == (
-        "word2vec.implementation = gensim needs the package gensim, which is not installed. Install gensim (for"
-        " Python 3.11 to 3.13), or use --set word2vec.implementation=torch"
-    )
+    told = message_of(RunError, lambda: chosen_implementation(Word2vecConfig(implementation="gensim")))
+    assert told.startswith("word2vec.implementation = gensim needs gensim, which is not installed.")
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 7])
@@ -141,4 +139,4 @@ def test_a_damaged_line_of_our_own_file(tmp_path: Path, line: str) -> None:
     path = tmp_path / "word2vec.txt"
     path.write_text(f"2 3\n苹果 1 2 3\n{line}\n", encoding="utf-8")
     told = message_of(RunError, lambda: load_word_vectors(path, VOCABULARY, 3))
-    assert told.startswith(f"{path}: line 3 is damaged.")
+    assert told.startswith(f"{path} is damaged (line 3).")

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ConfigError
-from elmo_zh.invocation import install_line
-from elmo_zh.language import _
+from elmo_zh.invocation import needs
 from elmo_zh.text.segmenters.jieba import limit_runs
 from elmo_zh.text.segmenters.user_dictionary import keep_latin_words, load_user_dictionary
 
@@ -69,8 +68,4 @@ def describe() -> dict[str, str]:
 
 
 def _missing() -> ConfigError:
-    return ConfigError(
-        _("text.segmenter = rjieba needs the package rjieba. Install it with: {value}").format(
-            value=install_line("rjieba")
-        )
-    )
+    return ConfigError(needs("text.segmenter = rjieba", "rjieba", "rjieba"))
