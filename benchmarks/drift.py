@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata, spearmanr
 
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
@@ -115,19 +116,13 @@ def distances_of_aligned(old: dict[str, NDArray[np.float32]], new: dict[str, NDA
     return dict(zip(shared, distances.tolist(), strict=True))
 
 
-def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ranks, equal values sharing their mean rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
-
-
 def correlation(shares: NDArray[np.float64], values: NDArray[np.float64]) -> str:
     """Return Spearman's rank correlation with its 95% interval, by drawing the words again."""
     generator = np.random.default_rng(1)
     draws = [generator.integers(len(shares), size=len(shares)) for _ in range(DRAWS)]
-    drawn = [np.corrcoef(ranks(shares[each]), ranks(values[each]))[0, 1] for each in draws]
+    drawn = [spearmanr(shares[each], values[each]).statistic for each in draws]
     low, high = np.quantile(drawn, (0.025, 0.975))
-    return f"{np.corrcoef(ranks(shares), ranks(values))[0, 1]:6.3f}  ({low:.3f} to {high:.3f})"
+    return f"{spearmanr(shares, values).statistic:6.3f}  ({low:.3f} to {high:.3f})"
 
 
 def report(arguments: argparse.Namespace, folder: Path) -> Iterator[str]:
@@ -172,7 +167,7 @@ def report_model(
             known = [word for word in share_of if word in found]
             values = np.array([getattr(found[word], by) for word in known])
             shares = np.array([share_of[word] for word in known])
-            ranked[layer, by] = ranks(values)
+            ranked[layer, by] = rankdata(values)
             yield f"{layer:<8}  {by:10}  {correlation(shares, values)}"
             hits = [
                 f"{np.mean([found[word].q < LEVEL for word in known if share_of[word] == share]):5.2f}"
@@ -201,15 +196,10 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=120, help="most occurrences in each half (default 120)")
     parser.add_argument("--permutations", type=int, default=10_000, help="permutations of a word (default 10,000)")
     parser.add_argument("--seed", type=int, default=1, help="seed of everything drawn (default 1)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
-    lines = []
     with TemporaryDirectory() as folder:
         for line in report(arguments, Path(folder)):
             print(line, flush=True)
-            lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

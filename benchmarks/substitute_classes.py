@@ -1,6 +1,6 @@
 """How many of the first ten substitutes are in the word's class of a thesaurus?
 
-Usage: python benchmarks/substitute_classes.py BUNDLE TAGGED.conllu THESAURUS [--judge FILE.tsv] [--output FILE]
+Usage: python benchmarks/substitute_classes.py BUNDLE TAGGED.conllu THESAURUS [--judge FILE.tsv]
 
 At drawn places of nouns, verbs and adjectives in sentences with universal part-of-speech tags, by both rankings; each
 mean with an interval by drawing places again. THESAURUS has lines of a code and its words, separated by spaces; codes
@@ -116,14 +116,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=36, help="seed of the draw (default 36)")
     parser.add_argument("--judge", type=Path, metavar="FILE", help="also write places for readers to this TSV file")
     parser.add_argument("--judged", type=int, default=50, help="how many of these (default 50)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table to this file")
-    arguments = parser.parse_args()
-    lines = []
-    for line in report(arguments):
+    for line in report(parser.parse_args()):
         print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

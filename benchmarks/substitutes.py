@@ -1,6 +1,6 @@
 """How good are substitutes? Chooses the prior and its power, and asks whether they tell senses apart.
 
-Usage: python benchmarks/substitutes.py BUNDLE HELDOUT [--counts RUN/vocab.counts] [--senses FILE.jsonl] [--output FILE]
+Usage: python benchmarks/substitutes.py BUNDLE HELDOUT [--counts RUN/vocab.counts] [--senses FILE.jsonl]
 
 HELDOUT is segmented text, one sentence a line, that the model was not trained on. At drawn places with a word of the
 vocabulary, the words are ranked by p_f p_b / prior^power, and the rank of the true word is noted, beside its rank by
@@ -21,13 +21,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from senses import DATA, marked_sentence, token_index
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.choices import RANKINGS
 from elmo_zh.embed.substitutes import Place, SubstituteFinder, combine, log_softmax, zipf_log_prior
+from elmo_zh.text.sentences import split_sentences
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID
 
+DATA = Path(__file__).parent.parent / "data"
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 TOP, BATCH, DRAWS = 20, 64, 2000
 Occurrences = dict[str, list[tuple[str, Place]]]
@@ -83,6 +84,24 @@ def rank_table(
         for way, scores in ways.items():
             ranks[way] += true_ranks(scores, rows).tolist()
     return ranks
+
+
+def marked_sentence(mark: dict[str, str]) -> tuple[str, int]:
+    """Return the sentence that a mark stands in, and how many characters stand before the word in it."""
+    paragraph = (DATA / "sample" / mark["file"]).read_text(encoding="utf-8").split("\n")[int(mark["line"])]
+    place = 0
+    for sentence in split_sentences(paragraph):
+        if place <= int(mark["start"]) < place + len(sentence):
+            return sentence, int(mark["start"]) - place
+        place += len(sentence)
+    raise ValueError(f"no sentence at {mark}")
+
+
+def token_index(tokens: list[str], sentence: str, start: int) -> int:
+    """Return which token begins after `start` characters of the sentence, spaces not counted."""
+    wanted = len(sentence[:start].replace(" ", ""))
+    begins = np.cumsum([0, *(len(token) for token in tokens)])
+    return int(np.flatnonzero(begins == wanted)[0])
 
 
 def sample_occurrences(embedder: ElmoEmbedder) -> Occurrences:
@@ -169,14 +188,8 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=2000, help="places to draw (default 2000)")
     parser.add_argument("--most", type=int, default=40, help="occurrences of a word of --senses to take (default 40)")
     parser.add_argument("--words", action="store_true", help="also show the area of each word")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table to this file")
-    arguments = parser.parse_args()
-    lines = []
-    for line in report(arguments):
+    for line in report(parser.parse_args()):
         print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Do the usages that `senses` finds agree with the senses that people marked?
 
-Usage: python benchmarks/usages.py BUNDLE [--senses FILE.jsonl ...] [--words] [--output FILE]
+Usage: python benchmarks/usages.py BUNDLE [--senses FILE.jsonl ...] [--words]
 
 The marked words of data/senses.tsv, and of FILE.jsonl with the keys context, target_word, target_position and sense;
 senses marked fewer than five times are left out. By the vectors of each layer as `senses` takes them ("layer K"), by
@@ -136,14 +136,8 @@ def main() -> None:
     parser.add_argument("bundle", metavar="BUNDLE", help="folder of the model")
     parser.add_argument("--senses", type=Path, nargs="+", metavar="FILE", help="JSON lines of marked words")
     parser.add_argument("--words", action="store_true", help="also show each word")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table to this file")
-    arguments = parser.parse_args()
-    lines = []
-    for line in report(arguments):
+    for line in report(parser.parse_args()):
         print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

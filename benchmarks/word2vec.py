@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from elmo_zh.config import Word2vecConfig
 from elmo_zh.corpus.text_files import iter_lines
@@ -40,12 +41,6 @@ def thin_out(files: list[Path], every: int, path: Path) -> int:
     return num_tokens
 
 
-def ranks(values: list[float]) -> Array:
-    """Return ranks, equal values sharing the mean of theirs."""
-    _, which, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(sizes) - (sizes - 1) / 2)[which]
-
-
 def similarity(path: Path, rows: dict[str, int], vectors: Array) -> dict[str, Any]:
     found, judged, num_pairs = [], [], 0
     for line in iter_lines(path):
@@ -54,7 +49,7 @@ def similarity(path: Path, rows: dict[str, int], vectors: Array) -> dict[str, An
         if one in rows and other in rows:
             found.append(float(vectors[rows[one]] @ vectors[rows[other]]))
             judged.append(float(score))
-    spearman = float(np.corrcoef(ranks(found), ranks(judged))[0, 1])
+    spearman = float(spearmanr(found, judged).statistic)
     return {"spearman": round(spearman, 4), "pairs": len(found), "of": num_pairs}
 
 
