@@ -4,9 +4,6 @@ from typing import Self
 
 from elmo_zh.language import _
 
-# As much of a library's message as fits into one line.
-_MOST_CHARACTERS = 200
-
 
 class ElmoZhError(Exception):
     """A problem that the user can fix; carries one or more one-line messages."""
@@ -21,7 +18,7 @@ class ElmoZhError(Exception):
         message = _("{path} is damaged ({reason}). Copy it again, or write it again.")
         if again:
             message = _("{path} is damaged ({reason}). Write it again with: {command}")
-        shown = " ".join(str(reason).split())[:_MOST_CHARACTERS]
+        shown = " ".join(str(reason).split())
         return cls(message.format(path=path, reason=shown, command=again))
 
     @classmethod
