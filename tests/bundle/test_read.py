@@ -51,7 +51,7 @@ def test_content_that_is_no_description(bundle: Path, content: bytes) -> None:
         ({"text": LONG}, "$.text"),
         ({"segmenter": {"name": "jieba", "dictionary": 2}}, "$.segmenter"),
         ({"origin": {"files": {"a": 2}}}, "$.origin.files"),
-        ({"mode": LONG}, "mode xxxxxxxxxxxxxxxxxxxx,"),
+        ({"mode": LONG}, "1, xxxxxxxxxxxxxxxxxxxx,"),
         ({"format": 2}, "format 2"),
     ],
 )
