@@ -21,7 +21,7 @@ _NOT_OF_FIT |= {f"common_{name}" for name in ("output", "word2vec", "force", "qu
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """The options of `task compare` besides those of any training."""
+    """The options that only `task compare` has."""
 
     num_seeds: int = declare(
         3,

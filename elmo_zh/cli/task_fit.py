@@ -29,7 +29,7 @@ _MEMBERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """The options of `task fit` besides those of any training."""
+    """The options that only `task fit` has."""
 
     num_seeds: int = declare(
         1,
