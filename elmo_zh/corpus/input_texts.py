@@ -12,11 +12,10 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
 from elmo_zh.corpus.counts import Form, Tally, skipped_lines
 from elmo_zh.corpus.read_source import read_files
-from elmo_zh.corpus.readers.formats import Record, has_fields, load_format
+from elmo_zh.corpus.readers.formats import Record, load_format, require_fields
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
-from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter
 
@@ -144,18 +143,8 @@ class InputText:
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
-        kinds = {form.format for form in self.tally.read_as}
-        if self.config.field and self.source.is_named and kinds and not any(map(has_fields, kinds)):
-            raise CorpusError(
-                _(
-                    "--field {field} has no effect on {name}, which is read as {format}. Leave out --field, or specify"
-                    " the format, such as --input-format csv"
-                ).format(
-                    field=self.config.field,
-                    name=self.name,
-                    format=", ".join(sorted(_(load_format(kind).title) for kind in kinds)),
-                )
-            )
+        if self.source.is_named:
+            require_fields(self.config.field, [self.name], self.tally.read_as)
 
     def _described(self, form: Form) -> str:
         kind, encoding, field_read = form.key()

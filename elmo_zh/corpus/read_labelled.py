@@ -102,8 +102,8 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
     for text in decoded_files(source, reading.encoding, Tally()):
-        records = _open_records(text, _format_of(text, reading), reading, Counter(), with_label=False).records
-        yield from (record.cells for record in records)
+        opened = _open_records(text, _format_of(text, reading), reading, Counter(), with_label=False)
+        yield from (example.texts for _where, example in opened.examples)
 
 
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
@@ -137,23 +137,10 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 
 
 @dataclass(frozen=True)
-class _Record:
-    """A row or an object: its name in messages, its texts and label, and the part of the data that it names."""
-
-    where: str
-    cells: tuple[str, ...]
-    part: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.cells[-1].strip()
-
-
-@dataclass(frozen=True)
 class _Records:
-    """The records of a file with only the needed cells, a note on the columns used, and the names of these columns."""
+    """Each row or object, by its name in messages, as an example; a note on the columns used, and their names."""
 
-    records: Iterator[_Record]
+    examples: Iterator[tuple[str, Example]]
     note: str
     columns: tuple[str, ...] = ()
 
@@ -166,15 +153,15 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         raise CorpusError(conll)
     left_out = Counter[str]()
     opened = _open_records(text, kind, reading, left_out)
-    records = list(opened.records)
-    labelled = [record for record in records if record.label]
+    records = list(opened.examples)
+    labelled = [(where, example) for where, example in records if example.labels[0]]
     if not records:
         raise _no_rows(text.name)
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
         raise UnlabelledError(_("{name}: all labels are empty. Give examples with labels.").format(name=text.name))
     if num_empty := len(records) - len(labelled):
         if not reading.skips_unlabelled:
-            first = next(record.where for record in records if not record.label)
+            first = next(where for where, example in records if not example.labels[0])
             raise CorpusError(
                 _(
                     "{name}: empty labels: {number}, the first in {first}. Add the labels, or leave such examples out"
@@ -182,18 +169,18 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
                 ).format(name=text.name, number=f"{num_empty:,}", first=first)
             )
         left_out[_("left out because the label is empty")] += num_empty
-    labels = {record.label for record in labelled}
+    examples = [example for _where, example in labelled]
+    labels = {example.labels[0] for example in examples}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise CorpusError(conll)
-    wrong = next((record for record in labelled if reading.regression and not is_number(record.label)), None)
-    if wrong is not None:
-        raise CorpusError(
-            _(
-                "{name}: {what}: the label {label} is not a finite number. Correct the label, or leave out"
-                " --regression."
-            ).format(name=text.name, what=wrong.where, label=repr(wrong.label[:40]))
-        )
-    examples = [Example(record.cells[:-1], (record.label,), part=record.part) for record in labelled]
+    for where, example in labelled if reading.regression else ():
+        if not is_number(example.labels[0]):
+            raise CorpusError(
+                _(
+                    "{name}: {what}: the label {label} is not a finite number. Correct the label, or leave out"
+                    " --regression."
+                ).format(name=text.name, what=where, label=repr(example.labels[0][:40]))
+            )
     changes = sum(before.labels != after.labels for before, after in pairwise(examples))
     is_sorted = len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2
     agreed = examples if reading.regression else _with_agreed_label(examples)
@@ -218,7 +205,7 @@ def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
     return [example for example in examples if example.labels[0] != _NO_LABEL]
 
 
-def _iter_fasttext(text: DecodedText) -> Iterator[_Record]:
+def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
     """Yield the lines of fastText's format: a label with its prefix, and the words of a text.
 
     Spaces between words are removed, since texts to label have none; those between Latin words stay.
@@ -234,7 +221,7 @@ def _iter_fasttext(text: DecodedText) -> Iterator[_Record]:
         if len(labels) > 1:
             raise _several_labels(f"{text.name}: {where}", len(labels), _FASTTEXT)
         if labels or joined:
-            yield _Record(where, (joined, *(labels or [""])))
+            yield where, Example((joined,), tuple(labels or [""]))
 
 
 def _several_labels(where: str, count: int, field: str) -> CorpusError:
@@ -278,7 +265,7 @@ def _open_records(
         note += ", " + _("parts (train, dev, test) in {name}").format(name=part)
     what = _("row {number}") if rows.is_table else _("record {number}")
 
-    def record(row: Row) -> _Record:
+    def example(row: Row) -> tuple[str, Example]:
         where = what.format(number=row.number)
         problem_place = f"{text.name}: {where}"
         if rows.is_table:
@@ -287,9 +274,11 @@ def _open_records(
             _cell(problem_place, row.values, field, is_label=with_label and place == len(fields) - 1)
             for place, field in enumerate(fields)
         ]
-        return _Record(where, tuple(cells), _part_of(problem_place, row.values, part) if part else "")
+        named = _part_of(problem_place, row.values, part) if part else ""
+        labels = (cells.pop().strip(),) if with_label else ()
+        return where, Example(tuple(cells), labels, part=named)
 
-    return _Records(map(record, rows.rows(has_header=has_names)), note, columns)
+    return _Records(map(example, rows.rows(has_header=has_names)), note, columns)
 
 
 def _is_prose(sample: Sample, suffix: str, reading: Reading) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
 from elmo_zh.corpus.counts import Tally
-from elmo_zh.corpus.readers.formats import has_fields
+from elmo_zh.corpus.readers.formats import require_fields
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
@@ -219,7 +219,7 @@ class SegmentJob:
             counts=SegmentCounts(files=num_files), tallies=[Tally() for _source in range(num_files)]
         )
         shards = self._extract_shards(work, result)
-        _require_fields(self.corpus, result, self.config.field)
+        require_fields(self.config.field, [source.name for source in self.corpus.sources], result.total.read_as)
         segmented = self._segment_shards(work, shards, result)
         if not result.counts.kept_characters:
             raise _no_text_error(self.corpus, result)
@@ -283,16 +283,6 @@ class SegmentJob:
         chosen = choose_texts(texts, num_sentences, self.config, near_copies)
         counts.near_copies_heldout = len(near_copies.intersection(chosen.tolist()))
         return chosen
-
-
-def _require_fields(corpus: Sources, result: SegmentedCorpus, field: str) -> None:
-    """Raise CorpusError if fields were asked for but no file in the corpus has any."""
-    kinds = {form.format for form in result.total.read_as}
-    if field and kinds and not any(map(has_fields, kinds)):
-        names = ", ".join(source.name for source in corpus.sources[:3])
-        raise CorpusError(
-            _("--field {field} has no effect on {name}: none of its files has fields.").format(field=field, name=names)
-        )
 
 
 def _add_up(result: SegmentedCorpus) -> None:

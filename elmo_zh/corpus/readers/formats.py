@@ -1,14 +1,16 @@
 """Describe corpus formats, and find the format of a file."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import format_of_name
-from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.counts import Form, Tally
 from elmo_zh.corpus.encodings import DecodedText
+from elmo_zh.errors import CorpusError
+from elmo_zh.language import _
 
 _HEAD_CHARACTERS = 2**16
 
@@ -42,9 +44,16 @@ class CorpusFormat:
     is_in_text_files: bool = False
 
 
-def has_fields(kind: str) -> bool:
-    """Return whether --field applies to files of this format."""
-    return load_format(kind).has_fields
+def require_fields(field: str, names: Sequence[str], read_as: Sequence[Form]) -> None:
+    """Raise CorpusError if --field was given, but no file was read in a format with fields."""
+    formats = [load_format(name) for name in sorted({form.format for form in read_as})]
+    if field and formats and not any(known.has_fields for known in formats):
+        raise CorpusError(
+            _(
+                "--field {field} has no effect on {name}, which is read as {format}. Leave out --field, or specify the"
+                " format, such as --input-format csv"
+            ).format(field=field, name=", ".join(names[:3]), format=", ".join(_(known.title) for known in formats))
+        )
 
 
 def load_format(name: str) -> CorpusFormat:
