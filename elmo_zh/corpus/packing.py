@@ -4,6 +4,7 @@ The first bytes show how a file is packed. Nothing is written to the paths that 
 """
 
 import bz2
+import gzip
 import importlib
 import io
 import json
@@ -97,7 +98,7 @@ def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> Bin
     def iter_pieces() -> Iterator[bytes]:
         num_unpacked = 0
         with damage_as_corpus_error(name):
-            for piece in _iter_unpacked(packed, suffix, name):
+            for piece in _iter_gzip(packed) if suffix == ".gz" else _iter_unpacked(packed, suffix, name):
                 num_unpacked += len(piece)
                 require_expansion(name, packed_bytes, num_unpacked)
                 yield piece
@@ -128,36 +129,17 @@ def _zstd() -> Any:
     return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
-class _GzipDecompressor:
-    """One member of a gzip file, with the interface that bz2, lzma and zstd share."""
-
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._inner.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-
-
 def _new_decompressor(suffix: str) -> Any:
-    if suffix == ".gz":
-        return _GzipDecompressor()
     if suffix == ".bz2":
         return bz2.BZ2Decompressor()
     if suffix == ".xz":
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY_BYTES)
     return _zstd().ZstdDecompressor()
+
+
+def _iter_gzip(packed: BinaryIO) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=packed) as stream:
+        yield from iter(partial(stream.read1, _BUFFER_BYTES), b"")
 
 
 def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
@@ -176,7 +158,7 @@ def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
         if not rest:
             return
         if compression_of(rest) != suffix:
-            raise _other_content(name, suffix, num_read - len(rest) if padding else 0)
+            raise damage_error(name, f"byte {num_read - len(rest):,}")
         stream = _new_decompressor(suffix)
         while not stream.eof:
             if stream.needs_input and not rest:
@@ -191,14 +173,11 @@ def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
         rest = stream.unused_data + rest
 
 
-def _other_content(name: str, suffix: str, place: int) -> CorpusError:
-    if not place:
-        return CorpusError(
-            _("{name} is not a {kind} file, despite its name. Rename it, or pack it again.").format(
-                name=name, kind=suffix
-            )
-        )
-    return damage_error(name, f"byte {place:,}")
+def wrong_name(name: str, suffix: str) -> CorpusError:
+    """Return the error for a file that is not packed as its name says."""
+    return CorpusError(
+        _("{name} is not a {kind} file, despite its name. Rename it, or pack it again.").format(name=name, kind=suffix)
+    )
 
 
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")

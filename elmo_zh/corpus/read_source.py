@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
+from mmap import ACCESS_READ, mmap
 from operator import attrgetter, itemgetter
 from typing import Any, BinaryIO
 
@@ -36,13 +37,13 @@ from elmo_zh.corpus.packing import (
     stream_of,
     tar_contents,
     unpacked,
+    wrong_name,
     zip_contents,
 )
 from elmo_zh.corpus.readers.formats import Record, find_format, load_format
 from elmo_zh.corpus.readers.row_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
 
 Documents = Iterator[Iterator[str]]
 
@@ -129,11 +130,7 @@ def _contents(source: Source, tally: Tally) -> Iterator[Content]:
                 yield from tar_contents(again, source.name, tally)
             return
     if is_archive_name(source.file_name) and source.path.stat().st_size:
-        raise CorpusError(
-            _("{name} is not a {kind} file, despite its name. Rename it, or pack it again.").format(
-                name=source.name, kind=suffix_of(source.file_name)
-            )
-        )
+        raise wrong_name(source.name, suffix_of(source.file_name))
     yield source.content()
 
 
@@ -210,7 +207,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
         return []
     with source.open_packed() as file:
         of_dump = _STREAM if compression_of(file.read(6)) else _PAGE
-        cuts = list(_cuts(file, size, range_bytes, of_dump if whole.kind == "wikidump" else _LINE_END))
+        cuts = list(_cuts(file, range_bytes, of_dump if whole.kind == "wikidump" else _LINE_END))
     if not cuts:
         return []
     return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
@@ -253,29 +250,17 @@ def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | N
     return whole if is_divisible else None
 
 
-def _cuts(file: BinaryIO, size: int, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield the start of each range except the first."""
-    last = 0
-    for wanted in range(range_bytes, size, range_bytes):
-        place = _find(file, wanted, boundary) if wanted > last else None
-        if place is not None and place < size:
-            yield place
-            last = place
-
-
-def _find(file: BinaryIO, start: int, boundary: re.Pattern[bytes]) -> int | None:
-    """Return the first boundary at or after an offset: after a line feed, or before a page or a stream."""
-    start -= boundary is _LINE_END
-    file.seek(start)
-    rest, place = b"", start
-    while place - start < _FURTHEST_BYTES and (block := file.read(_BLOCK_BYTES)):
-        data = rest + block
-        if match := boundary.search(data):
-            offset = match.end() if boundary is _LINE_END else match.start()
-            return place - len(rest) + offset
-        place += len(block)
-        rest = data[-16:]
-    return None
+def _cuts(file: BinaryIO, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
+    """Yield the start of each range except the first: after a line feed, or before a page or a stream."""
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        last = 0
+        for wanted in range(range_bytes, len(data), range_bytes):
+            start = wanted - (boundary is _LINE_END)
+            match = boundary.search(data, start, start + _FURTHEST_BYTES) if wanted > last else None
+            if match:
+                last = match.end() if boundary is _LINE_END else match.start()
+                if last < len(data):
+                    yield last
 
 
 def read_range(source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally) -> Documents:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.counts import Tally, skipped_lines
-from elmo_zh.corpus.packing import compression_of, unpacked
+from elmo_zh.corpus.packing import compression_of, unpacked, wrong_name
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
@@ -47,12 +47,10 @@ class Source:
             head = packed.read(6)
             packed.seek(0)
             compression = compression_of(head)
-            named = next((suffix for suffix in COMPRESSED_SUFFIXES if self.file_name.lower().endswith(suffix)), None)
-            if compression is None and (named is None or not head):
-                yield packed
-                return
-            with unpacked(packed, compression or str(named), self.name, self.path.stat().st_size) as content:
-                yield content
+            suffix = Path(self.file_name.lower()).suffix
+            if compression is None and head and suffix in COMPRESSED_SUFFIXES:
+                raise wrong_name(self.name, suffix)
+            yield unpacked(packed, compression, self.name, self.path.stat().st_size) if compression else packed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,12 +111,6 @@ def test_a_lead_byte_does_not_swallow_the_line_end(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt", encoding="gb18030") == ["山"]
 
 
-def test_halves_of_characters_that_json_can_spell(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "苹\\ud800果"}\n{"text": "好"}\n')
-    assert read(tmp_path / "a.jsonl") == ["好"]
-    assert read(tmp_path / "a.jsonl", bad_bytes="replace") == ["苹\ufffd果", "好"]
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gb18030"])
 def test_characters_over_the_edge_of_a_chunk(encoding: str) -> None:
     text = "\ufeff" + "a" + "天𠀀" * (CHUNK_BYTES // 5)

@@ -101,9 +101,9 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @settings(deadline=None, max_examples=101)
-@given(PARAGRAPHS, SETTINGS, st.randoms(use_true_random=False))
-def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
-    shapes: list[tuple[int, int, int]], chosen: dict[str, float], shuffler: random.Random
+@given(PARAGRAPHS, SETTINGS, st.randoms(use_true_random=False), st.integers(1, 5))
+def test_order_and_shards_do_not_matter_and_equal_texts_fall_on_one_side(
+    shapes: list[tuple[int, int, int]], chosen: dict[str, float], shuffler: random.Random, num_shards: int
 ) -> None:
     # Equal keys stand for equal texts, so they have to have equal lengths too.
     lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
@@ -115,7 +115,7 @@ def test_order_does_not_matter_and_equal_texts_fall_on_one_side(
     assert 5 * num_sentences(heldout) <= num_sentences(paragraphs)
     shuffled = list(paragraphs)
     shuffler.shuffle(shuffled)
-    assert choose(shuffled, **chosen)[0] == heldout
+    assert choose(*(shuffled[start::num_shards] for start in range(num_shards)), **chosen)[0] == heldout
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,3 @@ def test_a_much_repeated_text_is_trained_on_and_others_are_held_out_in_any_order
     assert {one.key for one in heldout} == {one.key for one in expected}
     assert num_sentences(heldout) >= 200
     assert sum(one.key == 0 for one in train) == 702
-
-
-@settings(deadline=None, max_examples=101)
-@given(PARAGRAPHS, SETTINGS, st.integers(1, 5))
-def test_a_choice_in_parts_is_that_of_the_whole(
-    shapes: list[tuple[int, int, int]], chosen: dict[str, float], num_parts: int
-) -> None:
-    lengths = {key: (sentences, tokens) for key, sentences, tokens in shapes}
-    paragraphs = [paragraph(key * (HASHES // 41), *lengths[key]) for key, _, _ in shapes]
-    shards = [paragraphs[start::num_parts] for start in range(num_parts)]
-    assert choose(*shards, **chosen)[0] == choose(paragraphs, **chosen)[0]

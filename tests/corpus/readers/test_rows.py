@@ -260,6 +260,7 @@ def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:
     tally = Tally()
     assert read(path, tally) == ["好", "😀", r"a\ud800"]
     assert dropped_of(tally) == {"lines with undecodable bytes": 4}
+    assert read(path, bad_bytes="replace")[0] == "苹\ufffd果"
 
 
 TEXT = "今天天气很好，\n我们去公园散步。"
