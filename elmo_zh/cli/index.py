@@ -136,7 +136,7 @@ def neighbours(common: Common, /, word: str, options: NeighbourOptions) -> None:
             "tokens": asked.tokens,
             "position": asked.position,
             "layer": layer,
-            "neighbours": [{**line.described(), "word": line.neighbour.occurrence.word} for line in lines],
+            "neighbours": [{**line.described(), "word": line.occurrence.word} for line in lines],
         },
         [*keyword_lines(lines), ""],
         bundle=embedder.bundle,

@@ -25,7 +25,7 @@ from elmo_zh.contexts.drift_statistics import (
 from elmo_zh.contexts.index import ContextIndex, Neighbour
 from elmo_zh.contexts.index_files import require_column
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.contexts.occurrences import NeighbourLine
+from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
@@ -380,31 +380,22 @@ def _ranked(words: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
     return tuple(sorted(complete, key=lambda word: (-word.distance, word.word)))
 
 
-def moved_lines(
-    old: Period, new: Period, word: str, layer: int, top: int
-) -> tuple[list[NeighbourLine], list[NeighbourLine]]:
+def moved_lines(old: Period, new: Period, word: str, layer: int, top: int) -> list[list[Neighbour]]:
     """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
 
     They are most typical of their own period: by cosine with its mean vector, minus the cosine with the other's, which
     is shown.
     """
-    numbers = old.occurrences(word), new.occurrences(word)
-    units = [unit_rows(old.index.vectors(layer)[numbers[0]]), unit_rows(new.index.vectors(layer)[numbers[1]])]
+    numbers = [period.occurrences(word) for period in (old, new)]
+    units = [unit_rows(period.index.vectors(layer)[own]) for period, own in zip((old, new), numbers, strict=True)]
     directions = unit_rows(np.stack([vectors.mean(axis=0) for vectors in units]))
-    cosines = [vectors @ directions.T for vectors in units]
-    return _distinct(old.index, numbers[0], cosines[0], top), _distinct(new.index, numbers[1], cosines[1][:, ::-1], top)
-
-
-def _distinct(index: ContextIndex, numbers: Numbers, cosines: NDArray[np.float64], top: int) -> list[NeighbourLine]:
-    """Return the best lines of a period; `cosines` are those with its own mean and with the other's, shape (n, 2)."""
-    lines: dict[str, NeighbourLine] = {}
-    for row in np.lexsort((numbers, cosines[:, 1] - cosines[:, 0])):
-        if len(lines) >= top:
-            break
-        occurrence = index.occurrence(int(numbers[row]))
-        line = index.line(occurrence.line)
-        lines.setdefault(line.text, NeighbourLine(Neighbour(occurrence, float(cosines[row, 1])), line))
-    return list(lines.values())
+    lines = []
+    for side, period in enumerate((old, new)):
+        cosines = units[side] @ directions.T
+        order = np.lexsort((numbers[side], cosines[:, 1 - side] - cosines[:, side]))
+        best = period.index.neighbours_of(numbers[side][order], cosines[order, 1 - side])
+        lines.append(distinct(best, top, by_place=False))
+    return lines
 
 
 def rows(words: Iterable[WordDrift]) -> Iterator[dict[str, Any]]:

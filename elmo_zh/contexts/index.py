@@ -4,7 +4,7 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -67,10 +67,24 @@ class IndexedLine:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An occurrence that is similar to a given vector."""
+    """An occurrence that is similar to a given vector, with the line that contains it."""
 
     occurrence: Occurrence
     cosine: float  # cosine between its vector and the given one
+    line: IndexedLine
+
+    def described(self) -> dict[str, str | int | float]:
+        """Return the text, and the occurrence's offsets in its raw line, as JSON values; numbers start at 0."""
+        return {
+            "cosine": round(self.cosine, 6),
+            "text": self.line.text,
+            "text_start": self.line.start,
+            "start": self.line.start + self.occurrence.start,
+            "end": self.line.start + self.occurrence.end,
+            "source": self.line.source,
+            "line": self.line.number,
+            "occurrence": self.occurrence.number,
+        }
 
 
 class ContextIndex:
@@ -386,8 +400,13 @@ class ContextIndex:
             numbers, cosines = nearest_rows(vectors, norms, query, top)
         else:
             numbers, cosines = nearest_among(self.occurrences(word), vectors, query, top)
-        pairs = zip(numbers.tolist(), cosines.tolist(), strict=True)
-        return [Neighbour(self.occurrence(number), cosine) for number, cosine in pairs]
+        return [*self.neighbours_of(numbers, cosines)]
+
+    def neighbours_of(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> Iterator[Neighbour]:
+        """Yield occurrences, given by their numbers, with their cosines and lines."""
+        for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True):
+            occurrence = self.occurrence(number)
+            yield Neighbour(occurrence, cosine, self.line(occurrence.line))
 
     def require_model(self, digest: str, path: Path) -> None:
         """Raise ElmoZhError unless the bundle with this digest computed the index; the message names its `path`."""

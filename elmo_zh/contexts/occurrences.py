@@ -124,51 +124,36 @@ def describe_tokens(text: str, prepared: TokenisedLine) -> str:
     )
 
 
-@dataclass(frozen=True)
-class NeighbourLine:
-    """A neighbouring occurrence, with the line that contains it."""
-
-    neighbour: Neighbour
-    line: IndexedLine
-
-    def described(self) -> dict[str, str | int | float]:
-        """Return the text, and the occurrence's offsets in its raw line, as JSON values; numbers start at 0."""
-        occurrence = self.neighbour.occurrence
-        return {
-            "cosine": round(self.neighbour.cosine, 6),
-            "text": self.line.text,
-            "text_start": self.line.start,
-            "start": self.line.start + occurrence.start,
-            "end": self.line.start + occurrence.end,
-            "source": self.line.source,
-            "line": self.line.number,
-            "occurrence": occurrence.number,
-        }
+def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True) -> list[Neighbour]:
+    """Return the first `top` neighbours, only one from equal lines or, `by_place`, from equal places in these."""
+    kept: dict[tuple[str, int], Neighbour] = {}
+    for neighbour in neighbours:
+        if len(kept) == top:
+            break
+        kept.setdefault((neighbour.line.text, neighbour.occurrence.start if by_place else 0), neighbour)
+    return list(kept.values())
 
 
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
-) -> list[NeighbourLine]:
+) -> list[Neighbour]:
     """Return neighbours as `ContextIndex.neighbours` does, but only one from each set of equal lines."""
     wanted = 2 * top
     while True:
         found = index.neighbours(vector, layer, wanted, word)
-        distinct: dict[tuple[str, int], NeighbourLine] = {}
-        for neighbour in found:
-            line = index.line(neighbour.occurrence.line)
-            distinct.setdefault((line.text, neighbour.occurrence.start), NeighbourLine(neighbour, line))
-        if len(distinct) >= top or len(found) < wanted or wanted >= _MOST_PER_SHOWN * top:
-            return list(distinct.values())[:top]
+        kept = distinct(found, top)
+        if len(kept) == top or len(found) < wanted or wanted >= _MOST_PER_SHOWN * top:
+            return kept
         wanted *= 4
 
 
-def keyword_lines(neighbours: Sequence[NeighbourLine]) -> list[str]:
+def keyword_lines(neighbours: Sequence[Neighbour]) -> list[str]:
     """Return a line for each neighbour: cosine, left context, word, right context, source and line number."""
     rows = []
     for each in neighbours:
-        text, start, end = each.line.text, each.neighbour.occurrence.start, each.neighbour.occurrence.end
+        text, start, end = each.line.text, each.occurrence.start, each.occurrence.end
         cells = keyword_cells((text[:start], text[start:end], text[end:]), each.line)
-        rows.append([f"{each.neighbour.cosine:.4f}", *cells])
+        rows.append([f"{each.cosine:.4f}", *cells])
     return list(aligned(rows, left=(2, 3, 4))) if rows else []
 
 

@@ -25,7 +25,6 @@ from elmo_zh.contexts import SenseOptions
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.index_files import Column, free_name
 from elmo_zh.contexts.nearest import iter_cosines, unit_rows
-from elmo_zh.contexts.occurrences import NeighbourLine
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
 
@@ -240,7 +239,7 @@ class Usage:
     share: float  # its fraction of the word's occurrences
     # Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,)
     centre: NDArray[np.float64] = field(repr=False)
-    nearest: tuple[NeighbourLine, ...] = field(repr=False)  # its occurrences, most similar to the centre first
+    nearest: tuple[Neighbour, ...] = field(repr=False)  # its occurrences, most similar to the centre first
     words: tuple[str, ...]  # words that occur near this usage and not near the others, most characteristic first
 
 
@@ -309,9 +308,9 @@ def find_senses(
     cosines = (units * unit_rows(centres)[labels]).sum(axis=1)
     [words] = telling_words(index, [(word, centres)], layer, top)
 
-    def nearest_lines(rows: NDArray[np.int64]) -> tuple[NeighbourLine, ...]:
+    def nearest_lines(rows: NDArray[np.int64]) -> tuple[Neighbour, ...]:
         ranked = rows[np.lexsort((rows, -cosines[rows]))]
-        return tuple(NeighbourLine(Neighbour(occurrences[row], float(cosines[row])), lines[row]) for row in ranked)
+        return tuple(Neighbour(occurrences[row], float(cosines[row]), lines[row]) for row in ranked)
 
     usages = tuple(
         Usage(label, len(rows) / len(distinct), centres[label], nearest_lines(rows), tuple(words[label]))
@@ -379,7 +378,7 @@ def usage_substitutes(
     """
     shares, ranks = [], []
     for usage in senses.usages:
-        places = [_place(index, each.neighbour.occurrence) for each in usage.nearest[:_NUM_OCCURRENCES]]
+        places = [_place(index, each.occurrence) for each in usage.nearest[:_NUM_OCCURRENCES]]
         share: Counter[str] = Counter()
         rank: Counter[str] = Counter()
         for found in embedder.substitutes_many(places, _NUM_EACH + 1):

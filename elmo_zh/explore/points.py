@@ -15,6 +15,7 @@ from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.build_index import sample_places
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
+from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, usage_vectors
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError, ElmoZhError
@@ -154,12 +155,8 @@ def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[O
     """Return a sample of a word's occurrences on different lines, in text order."""
     numbers = index.occurrences(word)
     sample = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
-    distinct: dict[tuple[str, int], Occurrence] = {}
-    for number in sample.tolist():
-        occurrence = index.occurrence(number)
-        distinct.setdefault((index.line(occurrence.line).text, occurrence.start), occurrence)
-    kept = list(distinct.values())[: choice.max_per_word]
-    return sorted(kept, key=lambda occurrence: occurrence.number)
+    kept = distinct(index.neighbours_of(sample, np.ones(len(sample))), choice.max_per_word)
+    return sorted((neighbour.occurrence for neighbour in kept), key=lambda occurrence: occurrence.number)
 
 
 def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:

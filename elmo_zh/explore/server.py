@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
 
-from elmo_zh.contexts.index import ContextIndex
-from elmo_zh.contexts.occurrences import NeighbourLine, distinct_neighbours
+from elmo_zh.contexts.index import ContextIndex, Neighbour
+from elmo_zh.contexts.occurrences import distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError
 from elmo_zh.explore.page import (
@@ -96,10 +96,9 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _record(found: NeighbourLine) -> list[Any]:
-    occurrence, line = found.neighbour.occurrence, found.line
-    cosine = round(found.neighbour.cosine, 3)
-    return [cosine, line.text, occurrence.start, occurrence.end, line.source, line.number]
+def _record(found: Neighbour) -> list[Any]:
+    occurrence, line = found.occurrence, found.line
+    return [round(found.cosine, 3), line.text, occurrence.start, occurrence.end, line.source, line.number]
 
 
 class ExploreServer(ThreadingHTTPServer):

@@ -206,10 +206,10 @@ def test_lines_that_moved_most(indexes: Indexes) -> None:
     for found, own, index in ((old, 0, indexes[0]), (new, 1, indexes[1])):
         assert len({each.line.text for each in found}) == 4
         differences = units[own] @ means[1 - own] - units[own] @ means[own]
-        number = found[0].neighbour.occurrence.number
+        number = found[0].occurrence.number
         best = int(index.occurrences("苹果").tolist().index(number))
         assert differences[best] == pytest.approx(differences.min())
-        assert found[0].neighbour.cosine == pytest.approx(float(units[own][best] @ means[1 - own]))
+        assert found[0].cosine == pytest.approx(float(units[own][best] @ means[1 - own]))
         assert "苹果" in found[0].line.text
 
 

@@ -134,10 +134,10 @@ def test_usages_of_a_word(senses_index: ContextIndex) -> None:
         np.testing.assert_allclose(usage.centre, centre, atol=1e-12)
         cosines = units[own] @ centre / np.linalg.norm(centre)
         np.testing.assert_allclose(found.cosines[own], cosines, atol=1e-12)
-        shown = [each.neighbour.cosine for each in usage.nearest]
+        shown = [each.cosine for each in usage.nearest]
         np.testing.assert_allclose(shown, np.sort(cosines)[::-1], atol=1e-12)
         assert "苹果" not in usage.words
-        assert {each.neighbour.occurrence.word for each in usage.nearest} == {"苹果"}
+        assert {each.occurrence.word for each in usage.nearest} == {"苹果"}
 
 
 @pytest.mark.parametrize(("block", "num_nearest"), [(4096, 200), (7, 5)])
@@ -176,7 +176,7 @@ def test_substitutes_of_usages(tmp_path: Path) -> None:
     substitutes = usage_substitutes(embedder, index, found, top=20)
     shares = []
     for usage in found.usages:
-        places = [(line.line.text.split(), line.neighbour.occurrence.token) for line in usage.nearest]
+        places = [(line.line.text.split(), line.occurrence.token) for line in usage.nearest]
         best = [set(each.words[:20]) for each in embedder.substitutes_many(places, 21)]
         shares.append({word: np.mean([word in each for each in best]) for word in set().union(*best)})
     for number, words in enumerate(substitutes):
