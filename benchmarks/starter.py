@@ -8,6 +8,7 @@ perplexity and bits per character of the model and of the Kneser-Ney bigram mode
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.id_store import load_id_store
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.tables import table
-from elmo_zh.scoring import TextMeasure
+from elmo_zh.scoring import TextCost
 from elmo_zh.training.evaluation import KneserNeyBigram, pairs
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, load_vocabulary
 
@@ -54,18 +55,13 @@ def main() -> None:
     for path in arguments.files:
         lines = list(dict.fromkeys(line for line in iter_lines(path) if line.strip()))
         scores = [score for score in scorer.score(lines) if score.num_sentences]
-        measure = TextMeasure(
-            num_predictions=sum(score.measure.num_predictions for score in scores),
-            num_tokens=sum(score.num_tokens for score in scores),
-            num_unknown=sum(score.num_unknown for score in scores),
-            num_characters=sum(score.num_characters for score in scores),
-            spelling_nats=sum(score.spelling_nats for score in scores),
-        )
+        cost = sum(scores, TextCost())
         sentences = [tokens for line in lines for tokens in preparation.sentences(line) if tokens]
-        assert sum(map(len, sentences)) == measure.num_tokens
-        figures = [f"{measure.num_tokens:,}", f"{measure.num_unknown / measure.num_tokens:.1%}"]
-        for nats in (sum(score.mean_nats for score in scores), bigram_nats(models, bundle, sentences)):
-            figures += [f"{measure.perplexity(nats):,.1f}", f"{measure.bits_per_character(nats):.3f}"]
+        assert sum(map(len, sentences)) == cost.num_tokens
+        figures = [f"{cost.num_tokens:,}", f"{cost.num_unknown / cost.num_tokens:.1%}"]
+        for nats in (cost.mean_nats, bigram_nats(models, bundle, sentences)):
+            measured = replace(cost, forward_nats=nats, backward_nats=nats).figures()
+            figures += [f"{measured.perplexity:,.1f}", f"{measured.bits_per_character:.3f}"]
         rows.append((path.stem, *figures))
         print(*rows[-1], sep="\t", flush=True)
     head = ("text", "tokens", "unknown", "perplexity", "bits per character", "bigram: perplexity", "bits per character")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,32 +22,11 @@ _MOST_NATS = 700.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextMeasure:
-    """The counts of a text from which its perplexity and bits per character are computed."""
-
-    num_predictions: int  # Number of predictions in one direction: words and sentence ends
-    num_tokens: int  # Number of words
-    num_unknown: int  # Number of words outside the vocabulary
-    num_characters: int  # Number of characters in the words, plus one for each sentence end
-    spelling_nats: float  # Cost of spelling the unknown words, in nats
-
-    def perplexity(self, nats: float) -> float:
-        """Return exp(nats per prediction), limited so that it does not overflow."""
-        return math.exp(min(nats / self.num_predictions, _MOST_NATS))
-
-    def bits_per_character(self, nats: float) -> float:
-        """Return the cost of the text and of spelling its unknown words, in bits per character."""
-        return (nats + self.spelling_nats) / math.log(2) / self.num_characters
-
-    @property
-    def oov_rate(self) -> float:
-        """Fraction of words that are outside the vocabulary."""
-        return self.num_unknown / max(1, self.num_tokens)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Exact figures for a text; `perplexity` is the geometric mean of both directions."""
+    """Exact figures for a text; `perplexity` is the geometric mean of both directions.
+
+    Bits per character include the spelling of unknown words.
+    """
 
     perplexity: float
     forward_perplexity: float
@@ -62,17 +41,44 @@ class Figures:
         perplexities = (self.perplexity, self.forward_perplexity, self.backward_perplexity)
         return all(perplexity < math.exp(_MOST_NATS) for perplexity in perplexities)
 
-    @classmethod
-    def build(cls, measure: TextMeasure, forward_nats: float, backward_nats: float) -> "Figures":
-        """Compute the figures from a text's counts and its total cost in each direction."""
-        mean = (forward_nats + backward_nats) / 2
-        return cls(
-            perplexity=measure.perplexity(mean),
-            forward_perplexity=measure.perplexity(forward_nats),
-            backward_perplexity=measure.perplexity(backward_nats),
-            bits_per_character=measure.bits_per_character(mean),
-            oov_rate=measure.oov_rate,
-            num_predictions=measure.num_predictions,
+
+@dataclass(frozen=True, kw_only=True)
+class TextCost:
+    """The exact cost of text under a model, its negative log-probability, with the counts to interpret it."""
+
+    num_sentences: int = 0  # number of sentences with a token
+    num_tokens: int = 0
+    num_unknown: int = 0  # number of tokens outside the vocabulary
+    num_characters: int = 0  # number of characters in the tokens, plus one for each sentence end
+    forward_nats: float = 0.0  # cost of every token and each sentence's </S> under the forward LM, in nats
+    backward_nats: float = 0.0  # cost of every token and each sentence's <S> under the backward LM, in nats
+    spelling_nats: float = 0.0  # cost of spelling the unknown tokens, in nats
+
+    def __add__(self, other: "TextCost") -> "TextCost":
+        names = (field.name for field in fields(TextCost))
+        return TextCost(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def num_predictions(self) -> int:
+        """Number of predictions in one direction: tokens and sentence ends."""
+        return self.num_tokens + self.num_sentences
+
+    @property
+    def mean_nats(self) -> float:
+        """Mean cost of both directions, in nats."""
+        return (self.forward_nats + self.backward_nats) / 2
+
+    def figures(self) -> Figures:
+        """Return the figures of at least one sentence; perplexities are limited so that they do not overflow."""
+        costs = (self.mean_nats, self.forward_nats, self.backward_nats)
+        mean, forward, backward = (math.exp(min(nats / self.num_predictions, _MOST_NATS)) for nats in costs)
+        return Figures(
+            perplexity=mean,
+            forward_perplexity=forward,
+            backward_perplexity=backward,
+            bits_per_character=(self.mean_nats + self.spelling_nats) / math.log(2) / self.num_characters,
+            oov_rate=self.num_unknown / max(1, self.num_tokens),
+            num_predictions=self.num_predictions,
         )
 
 

@@ -201,9 +201,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
         scorer = LineScorer(bundle, segmented=common.segmented, split_sentences=splits)
         counts = evaluate_texts(scorer, texts, stateful=common.stateful, reporter=common.console)
     _report_words(common, scorer, counts)
-    measured = counts.figures()
-    assert measured is not None, "evaluate_texts raises an error for text without a sentence"
-    common.finish(asdict(measured), bundle=bundle)
+    common.finish(asdict(counts.cost.figures()), bundle=bundle)
 
 
 @click.command()
@@ -314,7 +312,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
 def _finish(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -> None:
     """Warn about unknown words and report what was written; use stderr if the scores go to stdout."""
     _report_words(common, scorer, counts)
-    measured = counts.figures()
+    measured = counts.cost.figures() if counts.cost.num_sentences else None
     result = {
         **counts.described(),
         **({} if counts.kept is None else {"kept": counts.kept}),
@@ -338,6 +336,8 @@ def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -
     if counts.cut_words:
         text = _("Words truncated because the model cannot read them whole: {cut_words}")
         common.console.note(text.format(cut_words=f"{counts.cut_words:,}"))
-    warning = describe_unknown_rate(scorer.bundle, counts.tokens, counts.unknown, counts.unknown_words.counts)
+    warning = describe_unknown_rate(
+        scorer.bundle, counts.cost.num_tokens, counts.cost.num_unknown, counts.unknown_words.counts
+    )
     if warning:
         common.console.warn(warning)

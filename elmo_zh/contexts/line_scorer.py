@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.read import Bundle, load_bundle
 from elmo_zh.checks import check_strings
 from elmo_zh.embed.text_tokens import require_sentences
-from elmo_zh.scoring import TextMeasure, costs_from, sentence_costs
+from elmo_zh.scoring import TextCost, costs_from, sentence_costs
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TokenisedLine, align_sentences, find_tokens
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -31,39 +32,13 @@ class TokenScore(NamedTuple):
     is_unknown: bool  # whether it is outside the vocabulary; the surprisal then belongs to <UNK>
 
 
-class LineScore(NamedTuple):
-    """The exact cost of a line under a model, its negative log-probability, with the counts to interpret it."""
+@dataclass(frozen=True, kw_only=True)
+class LineScore(TextCost):
+    """The exact cost of a line under a model; an empty line has no sentences."""
 
-    num_sentences: int  # number of its sentences with a token; 0 for an empty line
-    num_tokens: int
-    unknown: tuple[str, ...]  # the tokens outside the vocabulary
-    num_cut: int  # number of tokens truncated because they are longer than the model reads
-    num_characters: int  # number of characters in the tokens, plus one for each sentence end
-    forward_nats: float  # cost of every token and each sentence's </S> under the forward LM, in nats
-    backward_nats: float  # cost of every token and each sentence's <S> under the backward LM, in nats
-    spelling_nats: float  # cost of spelling the unknown words, in nats
+    unknown: tuple[str, ...] = ()  # the tokens outside the vocabulary
+    num_cut: int = 0  # number of tokens truncated because they are longer than the model reads
     tokens: tuple[TokenScore, ...] | None = None  # the cost of each token, if requested
-
-    @property
-    def num_unknown(self) -> int:
-        """Number of tokens outside the vocabulary."""
-        return len(self.unknown)
-
-    @property
-    def measure(self) -> TextMeasure:
-        """The counts that turn nats into figures such as perplexity."""
-        return TextMeasure(
-            num_predictions=self.num_tokens + self.num_sentences,
-            num_tokens=self.num_tokens,
-            num_unknown=self.num_unknown,
-            num_characters=self.num_characters,
-            spelling_nats=self.spelling_nats,
-        )
-
-    @property
-    def mean_nats(self) -> float:
-        """Mean cost of both directions, in nats."""
-        return (self.forward_nats + self.backward_nats) / 2
 
     @property
     def slln_lp(self) -> float | None:
@@ -73,17 +48,17 @@ class LineScore(NamedTuple):
         """
         if not self.num_sentences:
             return None
-        return -(self.mean_nats + self.spelling_nats) / math.sqrt(self.measure.num_predictions)
+        return -(self.mean_nats + self.spelling_nats) / math.sqrt(self.num_predictions)
 
     @property
     def bits_per_character(self) -> float | None:
         """Cost of the line in bits per character, including the spelling of unknown words; None for an empty line."""
-        return self.measure.bits_per_character(self.mean_nats) if self.num_sentences else None
+        return self.figures().bits_per_character if self.num_sentences else None
 
     @property
     def perplexity(self) -> float | None:
         """Perplexity, the geometric mean of both directions; None for an empty line."""
-        return self.measure.perplexity(self.mean_nats) if self.num_sentences else None
+        return self.figures().perplexity if self.num_sentences else None
 
 
 class LineScorer:
@@ -202,6 +177,7 @@ class LineScorer:
         return LineScore(
             num_sentences=len(sentences),
             num_tokens=len(tokens),
+            num_unknown=len(unknown),
             unknown=unknown,
             num_cut=sum(map(lexicon.is_cut, tokens)),
             num_characters=sum(map(len, tokens)) + len(sentences),

@@ -4,14 +4,14 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from msgspec import convert
+from msgspec import convert, to_builtins
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
@@ -26,7 +26,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
-from elmo_zh.scoring import Figures, TextMeasure
+from elmo_zh.scoring import TextCost
 from elmo_zh.text.sentences import iter_windows
 from elmo_zh.vocabulary.vocabulary import BoundedCounts
 
@@ -67,8 +67,12 @@ class LineScores:
     scorer: LineScorer
     other: LineScorer | None = None
 
-    def __call__(self, part: list[TextLine], _: Files | None = None) -> list[ScoredLine]:
-        """Return the lines with their scores; JSON has them as lists, from which `convert` rebuilds them."""
+    def __call__(self, part: list[TextLine], _: Files) -> Any:
+        """Return the lines with their scores as JSON values, from which `convert` rebuilds them."""
+        return to_builtins(self.score(part))
+
+    def score(self, part: list[TextLine]) -> list[ScoredLine]:
+        """Return the lines with their scores."""
         texts = [line.text for line in part]
         others: Sequence[LineScore | None] = self.other.score(texts) if self.other else [None] * len(texts)
         scored = []
@@ -95,23 +99,17 @@ def _iter_scored(scores: LineScores, texts: Iterable[InputText], reporter: Repor
     """Yield the scored lines of all texts; nothing is saved or distributed."""
     with reporter.progress("score", unit="lines") as progress:
         for part in _iter_line_parts(texts, reporter):
-            yield from scores(part)
+            yield from scores.score(part)
             progress.update(len(part))
 
 
 @dataclass(kw_only=True)
 class ScoreCounts:
-    """Totals over texts, counted as in `LineScore`; an empty line has no tokens."""
+    """Totals over texts; an empty line has no tokens."""
 
     lines: int = 0
     empty_lines: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    unknown: int = 0
-    characters: int = 0
-    forward_nats: float = 0.0
-    backward_nats: float = 0.0
-    spelling_nats: float = 0.0
+    cost: TextCost = field(default_factory=TextCost)
     cut_words: int = 0
     unknown_words: BoundedCounts[str] = field(default_factory=BoundedCounts)
     kept: int | None = None  # the number of lines kept, if lines were selected
@@ -120,13 +118,7 @@ class ScoreCounts:
         """Add the score of a line to the totals."""
         self.lines += 1
         self.empty_lines += not score.num_sentences
-        self.sentences += score.num_sentences
-        self.tokens += score.num_tokens
-        self.unknown += score.num_unknown
-        self.characters += score.num_characters
-        self.forward_nats += score.forward_nats
-        self.backward_nats += score.backward_nats
-        self.spelling_nats += score.spelling_nats
+        self.cost += score
         self.cut_words += score.num_cut
         self.unknown_words.add(score.unknown)
 
@@ -138,21 +130,8 @@ class ScoreCounts:
 
     def described(self) -> dict[str, float]:
         """Return the totals as JSON values."""
-        names = (each.name for each in fields(self) if each.name not in ("cut_words", "unknown_words", "kept"))
-        return {name: getattr(self, name) for name in names}
-
-    def figures(self) -> Figures | None:
-        """Return the figures that `evaluate` reports for the text; None if it has no sentences."""
-        if not self.sentences:
-            return None
-        measure = TextMeasure(
-            num_predictions=self.tokens + self.sentences,
-            num_tokens=self.tokens,
-            num_unknown=self.unknown,
-            num_characters=self.characters,
-            spelling_nats=self.spelling_nats,
-        )
-        return Figures.build(measure, self.forward_nats, self.backward_nats)
+        totals = {name.removeprefix("num_"): total for name, total in asdict(self.cost).items()}
+        return {"lines": self.lines, "empty_lines": self.empty_lines, **totals}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +244,7 @@ def evaluate_texts(
     else:
         for line in _iter_scored(LineScores(scorer), texts, reporter):
             counts.add(line.score)
-    if not counts.sentences:
+    if not counts.cost.num_sentences:
         raise CorpusError(
             _("{value}: there is no sentence to score. Give a file with text.").format(
                 value=", ".join(text.name for text in texts)

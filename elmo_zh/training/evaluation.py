@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from elmo_zh.id_store import EncodedSentences, HeldoutSentences, IdStore
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.run.reporter import Progress
-from elmo_zh.scoring import Figures, TextMeasure, batch_costs, total_cost
+from elmo_zh.scoring import Figures, TextCost, batch_costs, total_cost
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
@@ -26,16 +26,18 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
     return np.sort(order[:enough])
 
 
-def measure_text(store: IdStore, chosen: NDArray[np.int64]) -> TextMeasure:
-    """Return the counts that turn the cost of selected held-out sentences into figures such as perplexity."""
+def text_cost(store: IdStore, chosen: NDArray[np.int64], forward_nats: float, backward_nats: float) -> TextCost:
+    """Return the cost of selected held-out sentences with their counts, which turn it into figures."""
     heldout = store.heldout
     sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
-    return TextMeasure(
-        num_predictions=num_tokens + len(sentences),
+    return TextCost(
+        num_sentences=len(sentences),
         num_tokens=num_tokens,
         num_unknown=sum(int(np.count_nonzero(ids == UNKNOWN_ID)) for ids in sentences),
         num_characters=int(heldout.characters[chosen].sum()) + len(sentences),
+        forward_nats=forward_nats,
+        backward_nats=backward_nats,
         spelling_nats=float(heldout.spelling_nats[chosen].sum()),
     )
 
@@ -54,7 +56,7 @@ def evaluate_heldout(
         batch_costs(weights_of(model.bilm, model.softmax), store.lexicon, sentences, progress, share)
     )
     group.all_reduce(costs)
-    return Figures.build(measure_text(store, chosen), *total_cost(costs.numpy()))
+    return text_cost(store, chosen, *total_cost(costs.numpy())).figures()
 
 
 MAX_TRAIN_TOKENS = 20_000_000

@@ -20,7 +20,7 @@ from elmo_zh.run.reporter import Reporter, format_bytes, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
-from elmo_zh.training.evaluation import evaluate_heldout, measure_baselines, measure_text
+from elmo_zh.training.evaluation import evaluate_heldout, measure_baselines, text_cost
 from elmo_zh.training.initial_weights import Start, new_weights, prepare_start
 from elmo_zh.training.optimizer import choose_dropout, step_tokens
 from elmo_zh.training.trainer import Trainer
@@ -111,12 +111,10 @@ def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str
     if not len(store.heldout):
         reporter.warn(_("No text is held out, so perplexity cannot be measured."))
         return {}
-    nats = measure_baselines(store, seed)
-    measure = measure_text(store, np.arange(len(store.heldout)))
-    baselines = {
-        name: {"perplexity": measure.perplexity(value), "bits_per_character": measure.bits_per_character(value)}
-        for name, value in nats.items()
-    }
+    baselines = {}
+    for name, nats in measure_baselines(store, seed).items():
+        measured = text_cost(store, np.arange(len(store.heldout)), nats, nats).figures()
+        baselines[name] = {"perplexity": measured.perplexity, "bits_per_character": measured.bits_per_character}
     listed = ", ".join(f"{name} {figures['perplexity']:,.1f}" for name, figures in baselines.items())
     reporter.note(_("Held-out perplexity of n-gram models, for comparison: {figures}.").format(figures=listed))
     return baselines

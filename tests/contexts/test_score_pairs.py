@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +61,20 @@ def test_the_measures_differ_where_lengths_do() -> None:
     """By hand: 36 nats for 9 predictions and 30 for 4 are 12 and 15 by the square root, 4 and 7.5 by the length."""
 
     def line(nats: float, num_predictions: int, spelling_nats: float) -> LineScore:
-        costs = (nats - 1, nats + 1, spelling_nats)
-        return LineScore(1, num_predictions - 1, (), 0, num_predictions, *costs)
+        return LineScore(
+            num_sentences=1,
+            num_tokens=num_predictions - 1,
+            num_characters=num_predictions,
+            forward_nats=nats - 1,
+            backward_nats=nats + 1,
+            spelling_nats=spelling_nats,
+        )
 
     long, short = line(33.0, 9, 3.0), line(30.0, 4, 0.0)
     assert (long.slln_lp, short.slln_lp) == (-12, -15)
     assert long.mean_nats + long.spelling_nats > short.mean_nats + short.spelling_nats
     assert long.perplexity == pytest.approx(math.exp(33 / 9))
-    assert long._replace(num_sentences=0).slln_lp is None
+    assert replace(long, num_sentences=0).slln_lp is None
 
 
 @pytest.mark.parametrize("mode", ["token", "character"])

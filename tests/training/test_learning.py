@@ -10,7 +10,7 @@ from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, 
 
 from elmo_zh.config import AUTOMATIC, TrainConfig
 from elmo_zh.model.language_model import LanguageModel, weights_of
-from elmo_zh.scoring import Figures, TextMeasure, batch_costs, total_cost
+from elmo_zh.scoring import TextCost, batch_costs, total_cost
 from elmo_zh.training.checkpoint import MetricsFile
 from elmo_zh.training.optimizer import MOST_DROPOUT
 from elmo_zh.vocabulary.lexicon import Lexicon
@@ -36,9 +36,11 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
     model, device = LanguageModel.build(SHAPE, tie_softmax=False), torch.device("cpu")
     build_trainer(model, tmp_path, device, config).train()
     sentences = [np.array(sentence) for sentence in SENTENCES]
-    nats = total_cost(batch_costs(weights_of(model.bilm, model.softmax), Lexicon(VOCABULARY, None), sentences))
-    measure = TextMeasure(num_predictions=42, num_tokens=35, num_unknown=0, num_characters=1, spelling_nats=0.0)
-    figures = Figures.build(measure, *nats)
+    forward, backward = total_cost(
+        batch_costs(weights_of(model.bilm, model.softmax), Lexicon(VOCABULARY, None), sentences)
+    )
+    cost = TextCost(num_sentences=7, num_tokens=35, num_characters=1, forward_nats=forward, backward_nats=backward)
+    figures = cost.figures()
     # The first of six predictions is one of seven, the others are certain: 7 ** (1 / 6) = 1.38 is optimal.
     assert figures.perplexity > 1.38
     if config.carry_state:
