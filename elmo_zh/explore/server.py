@@ -11,7 +11,7 @@ import re
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,10 +105,10 @@ class ExploreServer(ThreadingHTTPServer):
     """Serves a page and answers its questions; each connection has a thread, because browsers keep idle ones open."""
 
     daemon_threads = True
+    page: bytes
+    sentences: LiveSentences
 
     def __init__(self, port: int) -> None:
-        self.page = b""
-        self.sentences: LiveSentences | None = None
         self._thread = Thread(target=self.serve_forever, args=(_POLL_SECONDS,), daemon=True)
         try:
             super().__init__((HOST, port), _Answers)
@@ -159,11 +159,7 @@ class _Answers(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        if not self._is_from_here():
-            self._refuse(HTTPStatus.FORBIDDEN)
-        elif self.path != "/":
-            self._refuse(HTTPStatus.NOT_FOUND)
-        else:
+        if not self._refused({HTTPStatus.FORBIDDEN: not self._is_from_here(), HTTPStatus.NOT_FOUND: self.path != "/"}):
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
 
     def do_POST(self) -> None:
@@ -171,21 +167,21 @@ class _Answers(BaseHTTPRequestHandler):
         length = self._content_length()
         # A connection that is closed before its content is read is reset, and the client may not see the answer.
         content = self.rfile.read(length) if length is not None and length <= _MOST_READ_BYTES else b""
-        if not self._is_from_here():
-            return self._refuse(HTTPStatus.FORBIDDEN)
-        if self.path != "/sentence":
-            return self._refuse(HTTPStatus.NOT_FOUND)
-        if self.headers.get_content_type() != "application/json":
-            return self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        if length is None:
-            return self._refuse(HTTPStatus.LENGTH_REQUIRED)
-        if length > MOST_QUESTION_BYTES:
-            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        reasons = {
+            HTTPStatus.FORBIDDEN: not self._is_from_here(),
+            HTTPStatus.NOT_FOUND: self.path != "/sentence",
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE: self.headers.get_content_type() != "application/json",
+            HTTPStatus.LENGTH_REQUIRED: length is None,
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (length or 0) > MOST_QUESTION_BYTES,
+        }
+        if self._refused(reasons):
+            return
         try:
             answer = json.dumps(self._answer(parse_json(content.decode())), ensure_ascii=False, allow_nan=False)
         except ValueError:
-            return self._refuse(HTTPStatus.BAD_REQUEST)
-        return self._send(HTTPStatus.OK, "application/json; charset=utf-8", answer.encode())
+            self._refused({HTTPStatus.BAD_REQUEST: True})
+        else:
+            self._send(HTTPStatus.OK, "application/json; charset=utf-8", answer.encode())
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
@@ -193,8 +189,6 @@ class _Answers(BaseHTTPRequestHandler):
     def _answer(self, question: Any) -> dict[str, Any]:
         """Return the answer to a question from the page; raise ValueError if the question is malformed."""
         sentences = self.server.sentences
-        if sentences is None:
-            raise ValueError("no page yet")
         match question:
             case {"word": int(number)}:
                 return sentences.word(number)
@@ -218,9 +212,12 @@ class _Answers(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         return int(length) if re.fullmatch("[0-9]{1,9}", length) else None
 
-    def _refuse(self, status: HTTPStatus) -> None:
-        self.close_connection = True
-        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
+    def _refused(self, reasons: Mapping[HTTPStatus, bool]) -> bool:
+        """Refuse the request for the first reason that holds; return whether there is one."""
+        for status in [status for status, holds in reasons.items() if holds][:1]:
+            self.close_connection = True
+            self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
+        return any(reasons.values())
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
         self.send_response(status)
