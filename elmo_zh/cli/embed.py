@@ -234,15 +234,14 @@ def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> N
     _check_usage(common, options)
     from elmo_zh.allocator import keep_freed_memory
     from elmo_zh.contexts.line_scorer import LineScorer
-    from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
+    from elmo_zh.contexts.score_texts import ScoreJob
     from elmo_zh.run.job import run_job
 
     keep_freed_memory()
     if options.pairs is not None:
         _score_pairs(common, files, options.pairs)
         return
-    keeps = options.keep_below is not None or options.keep_share is not None
-    keep = KeepRule(below=options.keep_below or 0.0, share=options.keep_share) if keeps else None
+    keep = {"keep_below": options.keep_below, "keep_share": options.keep_share}
     reading: dict[str, Any] = {
         "segmented": common.segmented, "split_sentences": options.split_sentences, "by_token": options.by == "token"
     }  # fmt: skip
@@ -251,8 +250,9 @@ def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> N
         models = (load_model(common, path) for path in paths)
         scorer, *others = [LineScorer(model, **reading) for model in models]
         other = others[0] if others else None
-        kind = chosen_format(options.kind, None if keep else common.output, SCORE_FORMATS)
-        job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, keep=keep)
+        has_table = all(limit is None for limit in keep.values())
+        kind = chosen_format(options.kind, common.output if has_table else None, SCORE_FORMATS)
+        job = ScoreJob(scorer=scorer, texts=texts, other=other, kind=kind, **keep)
         if common.output is None:
             counts = job.print(sys.stdout.buffer, common.console)
         else:

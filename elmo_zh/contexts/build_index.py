@@ -47,8 +47,8 @@ from elmo_zh.vocabulary.vocabulary import is_word
 
 # Bytes of an occurrence besides its vectors: itself, its posting, and its share of a line.
 _OTHER_BYTES = 100
-# The folder with the files that the step `choose` writes, and its file with the numbers of the lines to compute.
-_FILES, _KEPT_LINES = "files", "rows.npy"
+# The folder with the files that the step `choose` writes.
+_FILES = "files"
 _HASHED_AT_ONCE = 2**20
 
 
@@ -283,8 +283,7 @@ class IndexJob:
         parts = compute_vectors(self.embedder, work, chosen.file(_FILES), self.settings.layers, self.part_lines)
         path.mkdir()
         for file in chosen.file(_FILES).iterdir():
-            if file.name != _KEPT_LINES:
-                link_or_copy(file, path / file.name)
+            link_or_copy(file, path / file.name)
         kinds = layout.index_files(info["counts"], self.settings.layers, self.embedder.dimension)
         write_vectors(path, kinds, parts)
         files = [path / name for name in (*kinds, layout.USER_DICTIONARY) if name in kinds or (path / name).exists()]
@@ -380,7 +379,7 @@ class IndexJob:
 def write_index_text(
     folder: Path, tokens: Sequence[TextTokens], settings: IndexSettings, words: WordNumbers, reporter: Reporter
 ) -> dict[str, int]:
-    """Choose the occurrences and write all files except the vectors, and the lines with occurrences; return counts."""
+    """Choose the occurrences and write all files except the vectors; return counts."""
     sampler, builder, num_bytes = Sampler(settings, words.words, words.counts), ColumnBuilder(), 0
     with ExitStack() as stack, reporter.progress("choose", unit="tokens") as progress:
         line_text = stack.enter_context((folder / "lines.utf8").open("wb"))
@@ -411,15 +410,14 @@ def write_index_text(
             writer.finish()
     occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
     num_words = _write_words(folder, words, np.array(occurrences["word"]))
-    rows = np.unique(occurrences["line"]).astype(np.int64)
-    save_npy(folder / _KEPT_LINES, rows)
     columns = builder.columns()
     codes = np.zeros((writers[0].num_rows, len(columns)), layout.COLUMN)
     for number, column in enumerate(columns.values()):
         codes[:, number] = column.codes
     save_npy(folder / "columns.npy", codes)
     write_json(folder / "columns.json", {name: list(column.values) for name, column in columns.items()})
-    return {"words": num_words, "kept_lines": len(rows), "occurrences": len(occurrences), "columns": len(columns)}
+    kept_lines = len(np.unique(occurrences["line"]))
+    return {"words": num_words, "kept_lines": kept_lines, "occurrences": len(occurrences), "columns": len(columns)}
 
 
 def _write_words(folder: Path, words: WordNumbers, occurring: NDArray[np.int32]) -> int:
@@ -481,7 +479,8 @@ def compute_vectors(
     embedder: ElmoEmbedder, work: Work, folder: Path, layers: Sequence[int], part_lines: int
 ) -> list[FinishedPart]:
     """Compute the vectors of the chosen occurrences, in the selected layers, in parts of lines with an occurrence."""
-    rows = load_npy(folder / _KEPT_LINES)
+    occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
+    rows = np.unique(occurrences["line"])
     step = Step(
         name="index", compute=_OccurrenceVectors(embedder, tuple(layers)), unit="lines", size=int, total=len(rows)
     )

@@ -134,21 +134,12 @@ class ScoreCounts:
         return {"lines": self.lines, "empty_lines": self.empty_lines, **totals}
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeepRule:
-    """Selects the lines to keep: those with a figure below a limit, or the lowest share; ties go to earlier lines."""
-
-    below: float = 0.0
-    share: float | None = None
-
-    def choose(self, figures: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which lines to keep, bool, shape (n,); the figure of a line without tokens is NaN."""
-        if self.share is None:
-            return figures < self.below
-        is_kept = np.zeros(len(figures), np.bool_)
-        num_kept = int(self.share * np.count_nonzero(~np.isnan(figures)) + 0.5)
-        is_kept[np.argsort(figures, kind="stable")[:num_kept]] = True  # NaN comes last
-        return is_kept
+def lowest_share(figures: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+    """Return which lines have the lowest figures, bool, shape (n,); ties go to earlier lines, NaN counts as no line."""
+    is_kept = np.zeros(len(figures), np.bool_)
+    num_kept = int(share * np.count_nonzero(~np.isnan(figures)) + 0.5)
+    is_kept[np.argsort(figures, kind="stable")[:num_kept]] = True  # NaN comes last
+    return is_kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +151,8 @@ class ScoreJob:
     output: Path = Path("scores")
     other: LineScorer | None = None  # the model to compare with
     kind: str = "tsv"  # or jsonl
-    keep: KeepRule | None = None  # which lines to write instead of the table
+    keep_below: float | None = None  # write the lines with a figure below this, instead of the table
+    keep_share: float | None = None  # or this share of the lines, those with the lowest figures
     part_lines: int = PART_LINES
 
     may_replace = staticmethod(Path.is_file)
@@ -211,12 +203,12 @@ class ScoreJob:
     def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreCounts:
         """Write the table, line by line, or the lines to keep."""
         counts = ScoreCounts()
-        if self.keep is None:
+        if self.keep_below is None and self.keep_share is None:
             _write_scores(self, counts.counted(lines), file)
             return counts
         stamps_before_reading = self._stamps
-        figures = array("d", map(_figure, counts.counted(lines)))
-        is_kept = self.keep.choose(np.frombuffer(figures))
+        figures = np.frombuffer(array("d", map(_figure, counts.counted(lines))))
+        is_kept = figures < self.keep_below if self.keep_share is None else lowest_share(figures, self.keep_share)
         again = chain.from_iterable(text.lines_if_text(SilentReporter()) for text in self.texts)
         file.writelines(f"{line}\n".encode() for line in compress(again, is_kept.tolist()))
         assert stamps_before_reading is self._stamps

@@ -24,7 +24,7 @@ from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Readin
 from elmo_zh.contexts import IndexOptions
 from elmo_zh.contexts.build_index import IndexJob, IndexSettings
 from elmo_zh.contexts.line_scorer import LineScorer
-from elmo_zh.contexts.score_texts import KeepRule, ScoreJob
+from elmo_zh.contexts.score_texts import ScoreJob
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.dump import DumpJob, DumpSettings
@@ -185,7 +185,7 @@ def compare(given: Given, output: Path) -> Job[Any]:
 JOBS: dict[str, Callable[[Given, Path], Job[Any]]] = {
     "score": score,
     "score tokens": lambda given, output: score(given, output, by_token=True),
-    "score kept": lambda given, output: score(given, output, keep=KeepRule(share=0.5)),
+    "score kept": lambda given, output: score(given, output, keep_share=0.5),
     "vectors": Vectors,
     "embed": dump,
     "embed pooled": lambda given, output: dump(given, output, pool="mean"),
