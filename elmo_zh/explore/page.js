@@ -46,7 +46,7 @@ function wordOf(point) {
   return data.words.findIndex(([, , , end]) => point < end);
 }
 
-const colourOfLabel = (label) => COLOURS[data.colourings[state.colouring].colours[label]] ?? GREY;
+const colourOfLabel = (label) => COLOURS[rankOf(label)] ?? GREY;
 const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
 const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
 const firstPoint = () => data.words[state.word][2];
@@ -123,13 +123,21 @@ function agreement(name, chosen) {
   return most === expected ? 1 : (both - expected) / (most - expected);
 }
 
+// The number of a label's colour: its own or, if there are more labels than colours, its rank among those of the word.
+function rankOf(label) {
+  const {labels, points} = data.colourings[state.colouring];
+  if (state.colouring !== "usage" && labels.length <= COLOURS.length) return label;
+  const ofWord = new Set(pointsShown().map((point) => points[point]).filter((other) => other !== null));
+  return [...ofWord].sort((one, other) => one - other).indexOf(label);
+}
+
 // The labels of points, each with its points; those without a colour of their own are one entry, at the end.
 function labelledPoints(chosen) {
-  const {points, colours, labels} = data.colourings[state.colouring];
+  const {points, labels} = data.colourings[state.colouring];
   const found = new Map();
   for (const point of chosen) {
     const label = points[point];
-    const entry = label === null ? "unlabelled" : (colours[label] === null ? "others" : label);
+    const entry = label === null ? "unlabelled" : (rankOf(label) < COLOURS.length ? label : "others");
     if (!found.has(entry)) found.set(entry, []);
     found.get(entry).push(point);
   }
@@ -140,10 +148,10 @@ function labelledPoints(chosen) {
 }
 
 function addLabel(parent, entry, count) {
-  const {labels, labels_zh: chinese, colours} = data.colourings[state.colouring];
+  const {labels, labels_zh: chinese} = data.colourings[state.colouring];
   const shown = state.language === "zh" && chinese?.length ? chinese : labels;
   add(parent, "i").style.background = colourOfLabel(entry);
-  const number = state.colouring === "usage" ? `${colours[entry] + 1} ` : "";
+  const number = state.colouring === "usage" ? `${rankOf(entry) + 1} ` : "";
   parent.append(`${number}${typeof entry === "number" ? shown[entry] : say(entry)} `);
   add(parent, "small", String(count));
 }

@@ -55,8 +55,8 @@ class PageContent:
         `points`: for each point [line, start, end], in characters of the line;
         `lines`: for each line [text, short name of its source, line number there, its first character in that line],
             from 0;
-        `colourings`: by name, as in `colour_points`: `labels`; `labels_zh`, the same in Chinese or empty; `colours`,
-            the number of each label's colour or null for grey; `points`, the number of each point's label or null;
+        `colourings`: by name, as in `colour_points`: `labels`; `labels_zh`, the same in Chinese or empty; `points`, the
+            number of each point's label or null;
         `neighbours`: by layer, for each point, a descending list of [point, cosine in thousandths].
     """
 

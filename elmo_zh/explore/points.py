@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -233,8 +233,6 @@ def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: in
     return neighbours
 
 
-# Colours that people can tell apart; rarer labels share the grey of the others.
-NUM_COLOURS = 15
 _NUM_SHOWN = 4
 # Columns that select occurrences; a row applies to every occurrence that agrees with it.
 _FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
@@ -360,39 +358,21 @@ def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
     return names
 
 
-@dataclass(frozen=True, kw_only=True)
-class Colouring:
-    """A way to colour the points of a page: labels, their colours, and the label of each point."""
+Colouring = dict[str, Any]
 
-    labels: tuple[str, ...]
-    colours: tuple[int | None, ...]  # the number of each label's colour; None for the grey of the others
-    points: tuple[int | None, ...]  # the number of each point's label; None for a point without one
-    chinese: tuple[str, ...] = ()  # the labels in Chinese; empty without Chinese names
 
-    @classmethod
-    def of(cls, labels: Sequence[str | None], words: Sequence[str]) -> "Colouring":
-        """Choose colours for the labels of points.
+def colouring_of(
+    labels: Sequence[str | None], chinese: Callable[[list[str]], Sequence[str]] = lambda _: ()
+) -> Colouring:
+    """Return the distinct labels of points, most frequent first, and the number of each point's label, as JSON values.
 
-        Labels that occur with the same word have different colours; when colours run out, the rarest labels are grey.
-        """
-        counts = Counter(label for label in labels if label is not None)
-        ranked = sorted(counts, key=lambda label: (-counts[label], label))
-        numbers = {label: number for number, label in enumerate(ranked)}
-        seen_with: dict[str, set[str]] = {}
-        for label, word in zip(labels, words, strict=True):
-            if label is not None:
-                seen_with.setdefault(word, set()).add(label)
-        colours: list[int | None] = []
-        for label in ranked:
-            beside = set[str]().union(*(others for others in seen_with.values() if label in others))
-            taken = {colours[numbers[other]] for other in beside if numbers[other] < len(colours)}
-            colours.append(next((colour for colour in range(NUM_COLOURS) if colour not in taken), None))
-        points = tuple(None if label is None else numbers[label] for label in labels)
-        return cls(labels=tuple(ranked), colours=tuple(colours), points=points)
-
-    def described(self) -> dict[str, Any]:
-        """Return the colouring as JSON values."""
-        return {"labels": self.labels, "labels_zh": self.chinese, "colours": self.colours, "points": self.points}
+    `chinese` returns the Chinese names of labels, or none.
+    """
+    counts = Counter(label for label in labels if label is not None)
+    ranked = sorted(counts, key=lambda label: (-counts[label], label))
+    numbers = {label: number for number, label in enumerate(ranked)}
+    points = [None if label is None else numbers[label] for label in labels]
+    return {"labels": ranked, "labels_zh": chinese(ranked), "points": points}
 
 
 def colour_points(
@@ -401,35 +381,29 @@ def colour_points(
     names: Mapping[str, str],
     labels: PointLabels | None,
     reporter: Reporter,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Colouring]:
     """Return the colourings by name: usage, source, label:NAME for the user's labels, column:NAME for other columns."""
     points = [point for word in words for point in word.occurrences]
     lines = [index.line(point.line) for point in points]
-    spelled = [word.word for word in words for _ in word.occurrences]
-    colourings = {
-        "usage": _by_usage(words),
-        "source": Colouring.of([names[line.source] for line in lines], spelled),
-    }
+    colourings = {"usage": _by_usage(words), "source": colouring_of([names[line.source] for line in lines])}
     if labels is not None:
-        starts = [line.start + point.start for line, point in zip(lines, points, strict=True)]
-        colourings |= _by_labels(labels, list(zip(lines, starts, spelled, strict=True)), reporter)
+        places = [(line, line.start + point.start, point.word) for line, point in zip(lines, points, strict=True)]
+        colourings |= _by_labels(labels, places, reporter)
     for name, column in index.columns.items():
         if name != "source":
             values = [column.values[column.codes[point.line]] or None for point in points]
-            colourings[f"column:{name}"] = Colouring.of(values, spelled)
-    return {name: colouring.described() for name, colouring in colourings.items()}
+            colourings[f"column:{name}"] = colouring_of(values)
+    return colourings
 
 
 def _by_usage(words: Sequence[WordPoints]) -> Colouring:
-    """Return the colouring by usage, with the usage's number as colour and the words used alike as label."""
+    """Return the colouring by usage, whose labels are the words used alike; each word has labels of its own."""
     labels: list[str] = []
-    colours: list[int | None] = []
-    points: list[int | None] = []
+    points: list[int] = []
     for word in words:
         points += (len(labels) + word.usages).tolist()
         labels += ["、".join(name[:_NUM_SHOWN]) for name in word.names]
-        colours += range(word.num_usages)
-    return Colouring(labels=tuple(labels), colours=tuple(colours), points=tuple(points))
+    return {"labels": labels, "labels_zh": (), "points": points}
 
 
 def _by_labels(
@@ -442,6 +416,5 @@ def _by_labels(
             reporter.warn(
                 _("{path}: no occurrence on the page has a label in column {name}.").format(path=labels.path, name=name)
             )
-        colouring = Colouring.of(of_points, [word for *_, word in places])
-        colourings[f"label:{name}"] = replace(colouring, chinese=labels.chinese(name, colouring.labels))
+        colourings[f"label:{name}"] = colouring_of(of_points, partial(labels.chinese, name))
     return colourings

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,15 @@ from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.index import IndexedLine
 from elmo_zh.errors import CorpusError
-from elmo_zh.explore import page as page_module
 from elmo_zh.explore import points
 from elmo_zh.explore.page import build_page, short_names
 from elmo_zh.explore.points import (
-    NUM_COLOURS,
     SCALE,
-    Colouring,
     PointLabels,
     choose_points,
     compute_maps,
     point_neighbours,
 )
-from elmo_zh.invocation import needs
 from elmo_zh.run.reporter import SilentReporter
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
@@ -158,16 +153,6 @@ def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monk
     assert [each.word for each in labelled] == ["苹果", "米饭"]
 
 
-def test_colours_of_labels() -> None:
-    labels = ["b", None, "a", "b", "c", "c"]
-    colouring = Colouring.of(labels, ["word"] * 6)
-    assert colouring.labels == ("b", "c", "a")
-    assert [None if each is None else colouring.labels[each] for each in colouring.points] == labels
-    assert colouring.colours == (0, 1, 2)
-    names = [f"{number:02}" for number in range(NUM_COLOURS + 2)]
-    assert Colouring.of(names, ["word"] * len(names)).colours == (*range(NUM_COLOURS), None, None)
-
-
 TEXTS = ("/home/me/a.txt", "/home/me/b/c.txt", "/home/me/b/a.txt")
 
 
@@ -267,9 +252,3 @@ def test_the_command(tmp_path: Path) -> None:
     ):
         assert elmo_zh("explore", "--output", "new.html", *wrong).only_error().startswith(message)
     assert not Path("new.html").exists()
-
-
-def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "bokeh" else sys)
-    told = elmo_zh("explore", "a.index", "--output", "page.html").only_error()
-    assert told == needs("explore", "bokeh", "explore")

@@ -1,7 +1,5 @@
 """ContextIndex.build: an index made from Python is the one that the command makes."""
 
-from dataclasses import fields
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +8,7 @@ from contexts.texts import LINES, files_of, write_text
 from contract.command_line import succeed
 from messages import Heard
 
-from elmo_zh import ContextIndex, ElmoEmbedder, find_senses
-from elmo_zh.contexts import SenseOptions
+from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.errors import ElmoZhError
 
 pytestmark = [
@@ -61,18 +58,3 @@ def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> No
     reporter = Heard()
     ContextIndex.build(embedder, ["texts"], "index", words=words, layers=1, force=True, reporter=reporter)
     assert reporter.warnings == [skipped, missing]
-
-
-def test_what_cannot_be_indexed(embedder: ElmoEmbedder) -> None:
-    text = write_text(Path("a.txt"), LINES)
-    with pytest.raises(ElmoZhError, match="Use an embedder that is not stateful"):
-        ContextIndex.build(ElmoEmbedder(embedder.bundle, "cpu", stateful=True), text, "other")
-    with pytest.raises(ValueError, match="build: min_count is 0"):
-        ContextIndex.build(embedder, text, "other", min_count=0)
-
-
-def test_arguments_have_the_defaults_of_the_options() -> None:
-    parameters = signature(find_senses).parameters
-    for option in fields(SenseOptions):
-        if option.name in parameters:
-            assert parameters[option.name].default == option.default

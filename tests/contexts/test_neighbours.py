@@ -73,12 +73,6 @@ def test_neighbours_in_an_index(index: ContextIndex, embedder: ElmoEmbedder) -> 
     assert index.neighbours(activations[2, 3], 2, top=2)[0].cosine == pytest.approx(1.0, abs=1e-6)
 
 
-def test_nobody_changes_the_vectors_of_an_index(index: ContextIndex) -> None:
-    for array in (index.vectors(2), index.vectors(2)[0], index.norms(2)):
-        with pytest.raises(ValueError, match="read-only"):
-            array /= 2
-
-
 def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", SHAPES["token"], text=TextConfig())
     embedder = ElmoEmbedder.load(model)
@@ -150,12 +144,6 @@ def test_a_path_in_the_index_is_used_only_for_the_model_that_made_it(
     (other / "bundle.json").write_bytes(b"[" * 200_000)
     assert f"but {default} is a different model" in elmo_zh(*arguments).only_error()
     assert elmo_zh(*arguments, "--model", model).status == 0
-
-
-def test_a_file_without_words(model: Path, tmp_path: Path) -> None:
-    text, words = write_text(tmp_path / "a.txt", LINES), write_text(tmp_path / "words", [" ", ""])
-    told = elmo_zh("index", text, "--model", model, "--output", "none", "--words", words).only_error()
-    assert "the file contains no words" in told
 
 
 def test_of_equal_vectors_the_first_comes_first() -> None:

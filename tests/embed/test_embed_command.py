@@ -96,21 +96,6 @@ def test_a_token_that_hdf5_cannot_hold_is_a_known_problem(sample_run: SampleRun,
     assert "line 2" in answer.only_error()
 
 
-def test_an_existing_output_is_replaced_only_with_force(sample_run: SampleRun, source: Path) -> None:
-    output = source.with_name("file.txt.hdf5")
-    arguments = ("embed", source, "--segmented", "--model", sample_run.model)
-    assert elmo_zh(*arguments, "--pool", "mean").status == 0
-    before = output.read_bytes()
-    # A command that is killed while it removes its parts leaves this.
-    (rest := output.with_name(f"file.txt.hdf5.parts.{32 * '7'}.unfinished")).mkdir()
-    told = elmo_zh(*arguments).only_error()
-    assert not rest.exists()
-    assert told == f"{output} already exists. Choose another --output, or add --force to replace it."
-    assert output.read_bytes() == before
-    assert elmo_zh(*arguments, "--force").status == 0
-    assert len(read_dump(output)[0]) == len(SEGMENTED_LINES)
-
-
 def test_the_ten_most_frequent_unknown_words_are_reported(sample_run: SampleRun) -> None:
     """Word n occurs n times."""
     source = write_lines(Path("file.txt"), [" ".join([f"齉{n}"] * n) for n in range(1, 14)])
