@@ -29,7 +29,6 @@ from elmo_zh.contexts import index_files as layout
 from elmo_zh.contexts.index_files import ColumnBuilder, Kind
 from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.input_texts import InputText, input_text, opened_inputs
-from elmo_zh.corpus.sources import Stamp
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.text_tokens import TextBlock, TextTokens, TokenCounts, Tokeniser, require_sentences
@@ -248,9 +247,8 @@ class IndexJob:
         return written_as("index")(path)
 
     @cached_property
-    def _read_from(self) -> list[tuple[Stamp, str]]:
-        """The stamp and then the digest of each text."""
-        return [(Stamp.of(text.source), file_digest(text.source.path)) for text in self.texts]
+    def _described_texts(self) -> list[dict[str, Any]]:
+        return [text.described() for text in self.texts]
 
     @property
     def _tokeniser(self) -> Tokeniser:
@@ -264,12 +262,8 @@ class IndexJob:
 
     def made_from(self) -> dict[str, Any]:
         """Return everything that the index depends on."""
-        texts = [
-            {"name": text.name, "digest": digest, "reading": text.reading}
-            for text, (_, digest) in zip(self.texts, self._read_from, strict=True)
-        ]
-        settings = self.settings.described()
-        return {"format": layout.INDEX_FORMAT, **self._tokeniser.described(), "settings": settings, "texts": texts}
+        about = {"settings": self.settings.described(), "texts": self._described_texts}
+        return {"format": layout.INDEX_FORMAT, **self._tokeniser.described(), **about}
 
     def make(self, path: Path, work: Work) -> IndexReport:
         """Write the tokens of the texts, choose the occurrences, compute their vectors, and write all of it."""
@@ -303,17 +297,17 @@ class IndexJob:
     def _write_all_tokens(self, work: Work) -> list[_ReadText]:
         """Write the tokens of the texts; skip non-text files found in folders."""
         read, hints = [], Hints(work.reporter)
-        for number, (text, (stamp, digest)) in enumerate(zip(self.texts, self._read_from, strict=True)):
+        for number, (text, about) in enumerate(zip(self.texts, self._described_texts, strict=True)):
             own_work = work.within(f"text-{number:05d}")
             try:
-                tokens = self._tokeniser.write(text, stamp, own_work)
+                tokens = self._tokeniser.write(text, own_work)
             except UnsuitableError as error:
                 own_work.remove()
                 text.skip(error, work.reporter)
                 continue
             if tokens.counts.cut_lines:
                 hints.give("cut lines", describe_cuts(text.name, tokens.counts.cut_lines))
-            read.append(_ReadText(text, digest, tokens))
+            read.append(_ReadText(text, about["digest"], tokens))
         if not read:
             raise CorpusError(_("The folder contains no text files. Give text files, or a folder that contains some."))
         return read

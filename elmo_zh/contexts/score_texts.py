@@ -5,7 +5,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -19,10 +18,8 @@ from elmo_zh.corpus.content import is_archive_name
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.row_texts import parse_fields
-from elmo_zh.corpus.sources import Stamp
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import write_rows
@@ -164,19 +161,12 @@ class ScoreJob:
         models = [scorer.bundle.path for scorer in (self.scorer, self.other) if scorer]
         return [*(text.source.path for text in self.texts), *models]
 
-    @cached_property
-    def _stamps(self) -> list[Stamp]:
-        return [Stamp.of(text.source) for text in self.texts]
-
     def made_from(self) -> dict[str, Any]:
         """Return everything that the scores depend on.
 
         How they are written may change before an interrupted job resumes.
         """
-        assert len(self._stamps) == len(self.texts)  # taken just before the digests
-        texts = [
-            {"name": text.name, "digest": file_digest(text.source.path), "reading": text.reading} for text in self.texts
-        ]
+        texts = [text.described() for text in self.texts]
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
         reading = {**self.scorer.reading, "part_lines": self.part_lines}
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **reading, **other}
@@ -184,17 +174,9 @@ class ScoreJob:
     def make(self, path: Path, work: Work) -> ScoreCounts:
         """Score the lines and write the output."""
         step = Step(name="score", compute=LineScores(self.scorer, self.other), unit="lines", size=len)
-        parts = work.run(step, self._iter_parts(work.reporter))
+        parts = work.run(step, _iter_line_parts(self.texts, work.reporter, most_lines=self.part_lines))
         with path.open("wb") as file:
             return self.write(chain.from_iterable(convert(part.value(), list[ScoredLine]) for part in parts), file)
-
-    def _iter_parts(self, reporter: Reporter) -> Iterator[list[TextLine]]:
-        yield from _iter_line_parts(self.texts, reporter, most_lines=self.part_lines)
-        self._require_unchanged()
-
-    def _require_unchanged(self) -> None:
-        for text, stamp in zip(self.texts, self._stamps, strict=True):
-            stamp.require(text.source)
 
     def print(self, file: BinaryIO, reporter: Reporter) -> ScoreCounts:
         """Write the same to a stream, without saving any scores."""
@@ -206,13 +188,10 @@ class ScoreJob:
         if self.keep_below is None and self.keep_share is None:
             _write_scores(self, counts.counted(lines), file)
             return counts
-        stamps_before_reading = self._stamps
         figures = np.frombuffer(array("d", map(_figure, counts.counted(lines))))
         is_kept = figures < self.keep_below if self.keep_share is None else lowest_share(figures, self.keep_share)
         again = chain.from_iterable(text.lines_if_text(SilentReporter()) for text in self.texts)
         file.writelines(f"{line}\n".encode() for line in compress(again, is_kept.tolist()))
-        assert stamps_before_reading is self._stamps
-        self._require_unchanged()
         counts.kept = int(is_kept.sum())
         return counts
 

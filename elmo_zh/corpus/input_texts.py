@@ -15,8 +15,9 @@ from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, load_format, require_fields
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
-from elmo_zh.corpus.sources import Source, Sources, find_sources, spooled_input
+from elmo_zh.corpus.sources import Source, Sources, Stamp, find_sources, spooled_input
 from elmo_zh.language import _
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
 
 
@@ -78,6 +79,8 @@ class InputText:
     tally: Tally = field(default_factory=Tally, init=False)
     # The files of an archive that the last reading read, and where their lines begin
     members: Members = field(default_factory=Members, init=False)
+    # The state of the file when it was described or first read, which must not change afterwards
+    _stamp: Stamp | None = field(default=None, init=False)
 
     @property
     def name(self) -> str:
@@ -94,12 +97,19 @@ class InputText:
         }
         return found if self.from_name is None else {**found, "from_name": self.from_name}
 
+    def described(self) -> dict[str, Any]:
+        """Return name, digest and reading settings; `records` raises CorpusError if the file is changed after this."""
+        self._stamp = Stamp.of(self.source)
+        return {"name": self.name, "digest": file_digest(self.source.path), "reading": self.reading}
+
     def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
         """Yield the lines from the start; raise the same errors as `records`."""
         return (record.line for record in self.records(reporter))
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
         """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
+        self._stamp = self._stamp or Stamp.of(self.source)
+        self._stamp.require(self.source)
         self.tally, self.members = Tally(), Members()
         reported, num_lines = {_PLAIN}, 0
         for member, records in read_files(self.source, self.config, self.tally):

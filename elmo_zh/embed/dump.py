@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from elmo_zh.checks import check_layers
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
-from elmo_zh.corpus.sources import Source, Sources, Stamp
+from elmo_zh.corpus.sources import Source, Sources
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.formats import Contents, LineBlock, check_format, choose_writer, is_output
 from elmo_zh.embed.reduction import Reduction
@@ -23,7 +22,7 @@ from elmo_zh.embed.unknown_rate import describe_unknown_rate
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.language import _
 from elmo_zh.run.arrays import load_arrays, load_npy, save_arrays, save_npy
-from elmo_zh.run.files import file_digest, folder_bytes, require_disk_space
+from elmo_zh.run.files import folder_bytes, require_disk_space
 from elmo_zh.run.job import Files, FinishedPart, Step, Work
 from elmo_zh.run.reporter import Hints, Progress, Reporter, counted, format_bytes
 from elmo_zh.text.sentences import WINDOW_ITEMS
@@ -94,10 +93,6 @@ class DumpJob:
         """Return whether a path holds vectors or nothing."""
         return is_output(path)
 
-    @cached_property
-    def _stamp(self) -> Stamp:
-        return Stamp.of(self.text.source)
-
     @property
     def _tokeniser(self) -> Tokeniser:
         segmented, split = self.settings.segmented, self.settings.split_sentences
@@ -105,18 +100,12 @@ class DumpJob:
 
     def made_from(self) -> dict[str, Any]:
         """Return everything that the vectors depend on; their form may change before the interrupted job resumes."""
-        assert self._stamp  # taken just before the digest
-        digest = file_digest(self.text.source.path)
-        return {
-            "source_digest": digest,
-            "reading": self.text.reading,
-            **self._tokeniser.described(),
-            **asdict(self.settings),
-        }
+        text = {name: value for name, value in self.text.described().items() if name != "name"}
+        return {**text, **self._tokeniser.described(), **asdict(self.settings)}
 
     def make(self, path: Path, work: Work) -> DumpReport:
         """Split the text into tokens, compute their vectors, and write both."""
-        tokens = self._tokeniser.write(self.text, self._stamp, work)
+        tokens = self._tokeniser.write(self.text, work)
         contents = self._describe(tokens.counts)
         unknown = BoundedCounts[bytes]()  # if there are too many to keep, the rarer half is dropped
         if tokens.counts.unknown_tokens:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.corpus.input_texts import InputText
-from elmo_zh.corpus.sources import Stamp
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError
 from elmo_zh.language import _
@@ -168,8 +167,8 @@ class Tokeniser:
             "part_tokens": self.part_tokens,
         }
 
-    def write(self, text: InputText, stamp: Stamp, work: Work) -> TextTokens:
-        """Write the tokens that are not in the work yet; raise CorpusError if the text has changed since the stamp."""
+    def write(self, text: InputText, work: Work) -> TextTokens:
+        """Write the tokens that are not in the work yet."""
         parts = work.finished("tokens")
         num_lines = sum(part.value()["lines"] for part in parts)
 
@@ -183,7 +182,6 @@ class Tokeniser:
             ):
                 yield first_line, window
                 first_line += len(window)
-            stamp.require(text.source)
 
         step = Step(name="tokens", compute=self._compute, unit="lines", size=itemgetter("lines"), in_order=True)
         parts = [*parts, *work.run(step, iter_parts(), after=parts)]

@@ -11,7 +11,7 @@ from messages import message_of
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.input_texts import InputText, input_text
-from elmo_zh.corpus.sources import Stamp, find_sources
+from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed import text_tokens
 from elmo_zh.embed.text_tokens import TextTokens, Tokeniser
 from elmo_zh.errors import CorpusError
@@ -30,8 +30,7 @@ def as_text(path: Path) -> InputText:
 
 
 def write(embedder: ElmoEmbedder, work: Work, path: Path, **parts: int) -> TextTokens:
-    text = as_text(path)
-    return Tokeniser(embedder=embedder, segmented=True, split=False, **parts).write(text, Stamp.of(text.source), work)
+    return Tokeniser(embedder=embedder, segmented=True, split=False, **parts).write(as_text(path), work)
 
 
 def test_parts_end_at_lines_or_tokens(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
@@ -51,7 +50,7 @@ def test_rows_know_their_sentence_and_the_columns_of_their_record(
     for _ in range(2):
         text = as_text(tmp_path / "texts.zip")
         tokeniser = Tokeniser(embedder=embedder, segmented=False, split=True)
-        tokens = tokeniser.write(text, Stamp.of(text.source), work)
+        tokens = tokeniser.write(text, work)
         places.append([text.place(line) for line in (1, 2)])
     [block] = tokens.blocks()
     assert block.starts is not None
