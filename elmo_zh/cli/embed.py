@@ -241,7 +241,7 @@ def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> N
     if options.pairs is not None:
         _score_pairs(common, files, options.pairs)
         return
-    keep = {"keep_below": options.keep_below, "keep_share": options.keep_share}
+    keep: dict[str, Any] = {"keep_below": options.keep_below, "keep_share": options.keep_share}
     reading: dict[str, Any] = {
         "segmented": common.segmented, "split_sentences": options.split_sentences, "by_token": options.by == "token"
     }  # fmt: skip

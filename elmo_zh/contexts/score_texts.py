@@ -189,7 +189,8 @@ class ScoreJob:
             _write_scores(self, counts.counted(lines), file)
             return counts
         figures = np.frombuffer(array("d", map(_figure, counts.counted(lines))))
-        is_kept = figures < self.keep_below if self.keep_share is None else lowest_share(figures, self.keep_share)
+        share, below = self.keep_share, self.keep_below or 0.0
+        is_kept = figures < below if share is None else lowest_share(figures, share)
         again = chain.from_iterable(text.lines_if_text(SilentReporter()) for text in self.texts)
         file.writelines(f"{line}\n".encode() for line in compress(again, is_kept.tolist()))
         counts.kept = int(is_kept.sum())

@@ -127,8 +127,6 @@ def test_the_server_opens_the_browser(latest: RunDir, monkeypatch: pytest.Monkey
     answer = elmo_zh("explore", *FEW, "--port", 0)
     [address] = opened
     assert address in answer.stdout.splitlines()[0]
-    assert elmo_zh("explore", *FEW, "--port", 0, "--no-browser", "--json").result()["address"].startswith("http://")
-    assert len(opened) == 1
     assert elmo_zh("explore", "runs/mine", "--model", "runs/mine/model").status == 2
 
 

@@ -122,9 +122,6 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
     for options, told in (
         (["--json"], "--output FILE"),
         (["--keep-below", "3", "--keep-share", "0.5"], "--keep-below and --keep-share cannot be combined"),
-        (["--keep-below", "3", "--format", "tsv"], "--keep-below and --format cannot be combined"),
-        (["--against", str(bundle), "--by", "token"], "--against and --by token cannot be combined"),
-        (["--segmented", "--split-sentences"], "--segmented and --split-sentences cannot be combined"),
         (["--keep-share", "nan"], "nan; expected a number from 0 to 1"),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)

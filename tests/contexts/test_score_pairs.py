@@ -107,8 +107,6 @@ def test_shared_contexts_change_no_cost(
     [
         (["--pairs", "good"], "--pairs 'good'"),
         (["--pairs", "good,worse"], "record 1 has no column worse. Columns other than the first sentence: bad, kind"),
-        (["--pairs", "good,bad", "--by", "token"], "--pairs and --by token cannot be combined"),
-        (["--pairs", "good,bad", "--output", "x.txt"], "the suffix does not name a known format"),
     ],
 )
 def test_wrong_pairs_are_one_line(scored_model: Path, arguments: list[str], message: str) -> None:

@@ -141,7 +141,7 @@ def assert_embedded(found: Sequence[EmbeddedSentence], expected: Sequence[Embedd
         np.testing.assert_allclose(ours.vectors, theirs.vectors, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("num_sentences", "num_tokens"), [(1, 100), (2, 100), (9, 100), (10, 100), (100, 7), (100, 1)])
+@pytest.mark.parametrize(("num_sentences", "num_tokens"), [(1, 100), (9, 100), (100, 7)])
 def test_a_stream_gives_what_a_list_gives(
     embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, num_sentences: int, num_tokens: int
 ) -> None:

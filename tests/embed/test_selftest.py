@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,23 +141,3 @@ def test_a_model_with_a_warm_state(tmp_path: Path) -> None:
         file["cell"][...] = 0.0
     sign(tmp_path / "model")
     assert failed_checks(elmo_zh("info", tmp_path / "model", "--check")) == [STORED]
-
-
-STRINGS = h5py.string_dtype()
-# What is removed, and what takes its place.
-DAMAGES: dict[str, tuple[str, Callable[[h5py.File], object]]] = {
-    "no sentences": ("tokens", lambda file: file.create_group("tokens")),
-    "linked vectors": ("1", lambda file: file.update({"1": h5py.ExternalLink("weights.hdf5", "embedding")})),
-    "terabytes": ("1", lambda file: file.create_dataset("1", (3, 10**6, 10**6), np.float32)),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_stored_sentences_that_are_damaged(model: Path, damage: str) -> None:
-    name, replace_it = DAMAGES[damage]
-    with h5py.File(model / "golden.hdf5", "a") as file:
-        if name:
-            del file[name]
-        replace_it(file)
-    sign(model)
-    assert elmo_zh("info", model, "--check").only_error().startswith(f"{model / 'golden.hdf5'} is damaged (")

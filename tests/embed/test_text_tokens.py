@@ -69,3 +69,11 @@ def test_a_line_that_would_fill_the_memory_is_told_what_to_do(
     path = write_lines(tmp_path / "file.txt", ["好 " * 90])
     told = message_of(CorpusError, lambda: write(embedder, work, path))
     assert told.endswith(" Put each sentence on a line of its own.")
+
+
+def test_a_text_that_changes_after_its_digest_is_refused(embedder: ElmoEmbedder, work: Work, tmp_path: Path) -> None:
+    text = as_text(write_lines(tmp_path / "file.txt", ["好"]))
+    text.described()
+    write_lines(tmp_path / "file.txt", ["好", "好"])
+    told = message_of(CorpusError, lambda: Tokeniser(embedder=embedder, segmented=True, split=False).write(text, work))
+    assert "changed while it was being read" in told

@@ -36,7 +36,6 @@ def with_training(bundle: Bundle, training: object) -> Bundle:
         (12, 12, 0.03, True),
         (14, 6, 0.0461, True),  # a Cantonese sentence and the starter
         (0, 0, 0.03, False),
-        (1000, 0, 0.0, False),
         (1000, 1000, 1.0, False),
     ],
 )
