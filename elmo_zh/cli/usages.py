@@ -376,7 +376,7 @@ def _occurrences(
 
 
 def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *, hide: bool) -> dict[str, Any]:
-    best = [substitute for substitute in ranked.best if not (hide and substitute.word == ranked.word)]
+    best = ranked.others if hide else ranked.best
     return {
         "text": occurrence.text,
         **({"source": occurrence.source} if occurrence.source else {}),

@@ -79,9 +79,14 @@ class Substitutes:
     best: tuple[Substitute, ...]
 
     @property
+    def others(self) -> list[Substitute]:
+        """The most probable candidates, without the token itself."""
+        return [substitute for substitute in self.best if substitute.word != self.word]
+
+    @property
     def words(self) -> list[str]:
-        """The most probable words, without the token itself."""
-        return [substitute.word for substitute in self.best if substitute.word != self.word]
+        """The words of `others`."""
+        return [substitute.word for substitute in self.others]
 
 
 class SubstituteFinder:

@@ -189,8 +189,8 @@ def substitute_records(embedder: ElmoEmbedder, places: Sequence[Place]) -> list[
     """Return the substitutes at each position as [word, probability], without the original word."""
     records = []
     for substitutes in embedder.substitutes_many(places, NUM_SUBSTITUTES + 1):
-        best = [substitute for substitute in substitutes.best if substitute.word != substitutes.word]
-        records.append([[one.word, float(f"{one.probability:.2g}")] for one in best[:NUM_SUBSTITUTES]])
+        best = substitutes.others[:NUM_SUBSTITUTES]
+        records.append([[one.word, float(f"{one.probability:.2g}")] for one in best])
     return records
 
 

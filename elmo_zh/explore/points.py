@@ -235,27 +235,26 @@ def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: in
 
 _NUM_SHOWN = 4
 # Columns that select occurrences; a row applies to every occurrence that agrees with it.
-_FILE, _LINE, _START, _WORD = "file", "line", "start", "word"
+_KEYS = ("file", "line", "start", "word")
 # Columns of the project's own tables that neither select occurrences nor label them.
 _PASSED_OVER = ("end", "text_start", "text")
 # A column NAME_zh has the Chinese of the labels in the column NAME.
 _CHINESE = "_zh"
 _SHOWN_NAMES = 3
-_Key = tuple[str | None, int | None, int | None, str | None]
 
 
 @dataclass(frozen=True)
 class PointLabels:
     """A table with labels for occurrences, in one or more columns.
 
-    `rows` maps (file, line, first character, word), with None for a missing column, to one label for each of `names`; a
-    label is empty where rows disagree.
+    `rows` maps the values of the columns `keys` to the labels in the columns `names`; a label is empty where rows
+    disagree.
     """
 
     path: Path
-    columns: tuple[str, ...]
+    keys: tuple[str, ...]
     names: tuple[str, ...]
-    rows: Mapping[_Key, tuple[str, ...]]
+    rows: Mapping[tuple[str, ...], Mapping[str, str]]
 
     @classmethod
     def load(
@@ -264,8 +263,10 @@ class PointLabels:
         """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
         lines = enumerate(iter_lines(path), start=1)
         columns = next(lines, (0, ""))[1].split("\t")
-        names = tuple(name for name in columns if name and name not in (_FILE, _LINE, _START, _WORD, *_PASSED_OVER))
-        if not {_FILE, _LINE, _WORD}.intersection(columns) or not names or len(set(columns)) < len(columns):
+        names = tuple(name for name in columns if name and name not in (*_KEYS, *_PASSED_OVER))
+        # Without its line, the place of a character says nothing.
+        keys = tuple(name for name in _KEYS if name in columns and (name != "start" or "line" in columns))
+        if not keys or not names or len(set(columns)) < len(columns):
             raise CorpusError(
                 _(
                     "{path}: line 1 has the columns {value}; expected at least one of the columns file, line"
@@ -273,11 +274,11 @@ class PointLabels:
                 ).format(path=path, value=", ".join(columns) or "none")
             )
         # The members of an archive have line numbers of their own.
-        files = _names_of_texts([*texts, *(() if _LINE in columns else archives)])
-        rows: dict[_Key, tuple[str, ...]] = {}
+        files = _names_of_texts([*texts, *(() if "line" in columns else archives)])
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
         for number, line in lines:
             fields = line.split("\t")
-            if not line or (skips_others and dict(zip(columns, fields, strict=False)).get(_FILE) not in files):
+            if not line or (skips_others and dict(zip(columns, fields, strict=False)).get("file") not in files):
                 continue
             where = f"{path}: line {number}"
             if len(fields) != len(columns):
@@ -285,16 +286,15 @@ class PointLabels:
                 message = _("{where} has {fields}; expected {columns}, as in line 1.")
                 raise CorpusError(message.format(where=where, fields=has, columns=len(columns)))
             row = dict(zip(columns, fields, strict=True))
-            key, labels = _key(row, files, where), tuple(row[name] for name in names)
-            rows[key] = tuple(
-                label if label == other else "" for label, other in zip(rows.get(key, labels), labels, strict=True)
-            )
-        return cls(path, tuple(columns), names, rows)
+            key = _key({name: row[name] for name in keys}, files, where)
+            other = rows.get(key, row)
+            rows[key] = {name: row[name] if row[name] == other[name] else "" for name in names}
+        return cls(path, keys, names, rows)
 
     @property
     def words(self) -> frozenset[str]:
         """The words in the table; empty if it has no column for them."""
-        return frozenset(word for *_, word in self.rows if word)
+        return frozenset(key[-1] for key in self.rows) if "word" in self.keys else frozenset()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -305,45 +305,39 @@ class PointLabels:
         """Return labels in Chinese, unchanged where there is no Chinese name; empty if the column has none at all."""
         if (other := f"{name}{_CHINESE}") not in self.names:
             return ()
-        place, other_place = self.names.index(name), self.names.index(other)
-        translated = {row[place]: row[other_place] for row in self.rows.values() if row[other_place]}
+        translated = {labels[name]: labels[other] for labels in self.rows.values() if labels[other]}
         return tuple(translated.get(label, label) for label in labels)
 
     def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
         """Return an occurrence's label in a column, or None; `start` is its offset in the raw line."""
-        columns = self.columns
         for source in (line.source, line.archive):
-            key = (
-                source if _FILE in columns else None,
-                line.number if _LINE in columns else None,
-                start if _START in columns and _LINE in columns else None,
-                word if _WORD in columns else None,
-            )
-            if (labels := self.rows.get(key)) is not None:
-                return labels[self.names.index(name)] or None
+            place = {"file": source, "line": str(line.number), "start": str(start), "word": word}
+            if (labels := self.rows.get(tuple(place[key] for key in self.keys))) is not None:
+                return labels[name] or None
         return None
 
 
-def _key(row: Mapping[str, str], files: Mapping[str, str | None], where: str) -> _Key:
-    file = row.get(_FILE)
-    source = None if file is None else files.get(file)
-    if file is not None and source is None:
-        raise CorpusError(
-            _("{where}: {file} does not name one text of the index. Examples of its texts: {shown}").format(
-                where=where, file=file, shown=", ".join(list(files)[:_SHOWN_NAMES])
-            )
-        )
-    for name in (_LINE, _START):
-        if (value := row.get(name)) is not None and not (value.isascii() and value.isdecimal()):
+def _key(place: Mapping[str, str], files: Mapping[str, str | None], where: str) -> tuple[str, ...]:
+    """Return a row's values in the columns that select occurrences, with the whole name of its file."""
+    key = dict(place)
+    if (file := place.get("file")) is not None:
+        source = files.get(file)
+        if source is None:
             raise CorpusError(
-                _("{where}: {name} is {given}; expected a whole number, 0 or greater.").format(
-                    where=where, name=name, given=value
+                _("{where}: {file} does not name one text of the index. Examples of its texts: {shown}").format(
+                    where=where, file=file, shown=", ".join(list(files)[:_SHOWN_NAMES])
                 )
             )
-    # Without its line, the place of a character says nothing.
-    line = int(row[_LINE]) if _LINE in row else None
-    start = int(row[_START]) if line is not None and _START in row else None
-    return source, line, start, row.get(_WORD)
+        key["file"] = source
+    for name in key.keys() & {"line", "start"}:
+        if not (key[name].isascii() and key[name].isdecimal()):
+            raise CorpusError(
+                _("{where}: {name} is {given}; expected a whole number, 0 or greater.").format(
+                    where=where, name=name, given=key[name]
+                )
+            )
+        key[name] = str(int(key[name]))
+    return tuple(key.values())
 
 
 def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
