@@ -36,10 +36,10 @@ SHORT = replace(
 def build_store(num_slots: int | None = None) -> IdStore:
     ids = np.array([word for sentence in SENTENCES for word in sentence], np.uint16)
     offsets = np.arange(len(SENTENCES) + 1, dtype=np.uint64) * 5
-    nothing = HeldoutSentences.in_memory(
+    nothing = HeldoutSentences(
         np.zeros(0, np.uint16), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.float64)
     )
-    return IdStore(EncodedSentences.in_memory(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
+    return IdStore(EncodedSentences(ids, offsets), nothing, Lexicon(VOCABULARY, num_slots))
 
 
 def build_trainer(

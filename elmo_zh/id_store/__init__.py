@@ -1,32 +1,22 @@
-"""The token id store: segmented text as numbers on disk, in shards that are read through memory maps.
+"""The token id store: segmented text as numbers on disk, read through memory maps.
 
-A folder of raw little-endian arrays, and `store.json` with their lengths and the vocabulary's digest. Each segmented
-file becomes one shard; shards are numbered from 0 in the order of the files. The files of shard 00000:
+A folder of raw little-endian arrays, and `store.json` with their lengths and the vocabulary's digest:
 
-- `train-00000.ids`, `heldout-00000.ids`: input ids of the words without <S> and </S>, uint16 if they fit, otherwise
-  uint32.
-- `train-00000.offsets`, `heldout-00000.offsets`: uint64, one more than there are sentences; sentence s of the shard is
+- `train.ids`, `heldout.ids`: input ids of the words of all sentences without <S> and </S>, uint16 if they fit,
+  otherwise uint32.
+- `train.offsets`, `heldout.offsets`: uint64, one more than there are sentences; sentence s is
   ids[offsets[s]:offsets[s+1]].
-- `train-00000.documents`: uint64, one more than there are documents; document d of the shard consists of the sentences
-  from documents[d] up to but excluding documents[d+1]. No document is empty.
-- `heldout-00000.characters`: uint32, number of characters in the words of each held-out sentence.
-- `heldout-00000.spelling`: float64, cost in nats of spelling the unknown words of each sentence.
-
-Files for all shards together:
-
+- `heldout.characters`: uint32, number of characters in the words of each held-out sentence.
+- `heldout.spelling`: float64, cost in nats of spelling the unknown words of each held-out sentence.
 - `other_words.txt`: in character mode, the words outside the vocabulary, one per line, in order of first occurrence,
   training text before held-out text; the first has id V.
-- `store.json`: `format` (2), `id_dtype` (<u2 or <u4), `vocabulary_digest`, totals, and under `train` and `heldout` the
-  numbers of `tokens`, `sentences`, `unknown` words and (for training text) `documents` of each shard.
+- `store.json`: `format` (3), `id_dtype` (<u2 or <u4), `vocabulary_digest`, and the numbers of tokens, sentences and
+  unknown words.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -39,108 +29,38 @@ from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
 
-# A memory map keeps its file open, and a process may usually open 1,024. The least recently used shards are closed. A
-# shard has three files, so there is room for all other files.
-OPEN_SHARDS = 200
-
-STORE_FORMAT = 2
+STORE_FORMAT = 3
 DESCRIPTION = "store.json"
 OTHER_WORDS = "other_words.txt"
-KINDS = ("train", "heldout")
-# For each array of a shard, by kind and suffix: the count in store.json that gives its length, and a number to add.
-ARRAYS: Mapping[str, Mapping[str, tuple[str, int]]] = {
-    "train": {"ids": ("tokens", 0), "offsets": ("sentences", 1), "documents": ("documents", 1)},
-    "heldout": {
-        "ids": ("tokens", 0),
-        "offsets": ("sentences", 1),
-        "characters": ("sentences", 0),
-        "spelling": ("sentences", 0),
-    },
-}
-_DTYPES = {"offsets": "<u8", "documents": "<u8", "characters": "<u4", "spelling": "<f8"}
-
-
-def shard_name(kind: str, number: int) -> str:
-    """Return the file name of a shard, without a suffix."""
-    return f"{kind}-{number:05d}"
-
-
-@dataclass(frozen=True)
-class ShardArrays:
-    """The ids of one shard, and the bounds of its sentences and documents."""
-
-    ids: NDArray[Any]  # Ids of all sentences, concatenated, shape (num_tokens,)
-    offsets: NDArray[np.uint64]  # Start of each sentence, and the end of the last, shape (num_sentences + 1,)
-    # First sentence of each document, and the end of the last, shape (num_documents + 1,).
-    documents: NDArray[np.uint64]
+# The arrays of each kind of text.
+ARRAYS = {"train": ("ids", "offsets"), "heldout": ("ids", "offsets", "characters", "spelling")}
+_DTYPES = {"offsets": "<u8", "characters": "<u4", "spelling": "<f8"}
 
 
 class EncodedSentences:
-    """Sentences as word ids without <S> and </S>, in shards that are opened on demand."""
+    """Sentences as word ids without <S> and </S>."""
 
-    def __init__(self, counts: Sequence[Mapping[str, int]], open_shard: Callable[[int], ShardArrays]) -> None:
-        """Describe the shards by their numbers of `tokens`, `sentences` and, for training text, `documents`."""
-        # Number of the first sentence, and of the first document, of each shard, and the totals.
-        self._sentence_starts = [0, *accumulate(shard["sentences"] for shard in counts)]
-        self._document_starts = [0, *accumulate(shard.get("documents", 0) for shard in counts)]
-        self.num_tokens = sum(shard["tokens"] for shard in counts)
-        self._shard = lru_cache(OPEN_SHARDS)(open_shard)
-
-    @classmethod
-    def in_memory(cls, ids: NDArray[Any], offsets: NDArray[np.uint64], *measures: NDArray[Any]) -> Self:
-        """Use arrays in memory as the only shard; all sentences are one document."""
-        documents = np.unique([0, len(offsets) - 1]).astype(np.uint64)
-        counts = {"tokens": len(ids), "sentences": len(offsets) - 1, "documents": len(documents) - 1}
-        return cls([counts], lambda _: ShardArrays(ids, offsets, documents), *measures)
+    def __init__(self, ids: NDArray[Any], offsets: NDArray[np.uint64]) -> None:
+        """Use the concatenated ids, shape (W,), and each sentence's start and the end of the last, shape (S + 1,)."""
+        self._ids, self._offsets = ids, offsets
+        self.num_tokens = len(ids)
 
     def __len__(self) -> int:
-        return self._sentence_starts[-1]
+        return len(self._offsets) - 1
 
     def __getitem__(self, index: int) -> NDArray[Any]:
         """Return the ids of one sentence."""
-        number = bisect_right(self._sentence_starts, index) - 1
-        shard, row = self._shard(number), index - self._sentence_starts[number]
-        return shard.ids[int(shard.offsets[row]) : int(shard.offsets[row + 1])]
-
-    def document(self, index: int) -> range:
-        """Return the sentence numbers of one document."""
-        number = bisect_right(self._document_starts, index) - 1
-        first, number_in_shard = self._sentence_starts[number], index - self._document_starts[number]
-        bounds = self._shard(number).documents
-        return range(first + int(bounds[number_in_shard]), first + int(bounds[number_in_shard + 1]))
+        return self._ids[int(self._offsets[index]) : int(self._offsets[index + 1])]
 
     def lengths(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of words in each chosen sentence; `chosen` may be in any order."""
-        order = np.argsort(chosen, kind="stable")
-        lengths = np.empty(len(chosen), np.int64)
-        lengths[order] = np.concatenate([np.diff(spans).ravel() for _, spans in self._spans(chosen[order])])
-        return lengths
+        """Return the number of words in each chosen sentence."""
+        return (self._offsets[chosen + 1] - self._offsets[chosen]).astype(np.int64)
 
     def read(self, chosen: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the concatenated ids of sentences, given in ascending order, and the length of each sentence."""
-        read, lengths = [], []
-        for ids, spans in self._spans(chosen):
-            own = np.diff(spans).ravel()
-            within = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
-            read.append(ids[np.repeat(spans[:, 0], own) + within])
-            lengths.append(own)
-        return np.concatenate(read), np.concatenate(lengths)
-
-    def _spans(self, chosen: NDArray[np.int64]) -> Sequence[tuple[NDArray[Any], NDArray[np.int64]]]:
-        """Return each shard's ids, with the start and end there of each chosen sentence; `chosen` is ascending."""
-        spans = [(np.zeros(0, np.uint16), np.zeros((0, 2), np.int64))]
-        bounds = np.searchsorted(chosen, self._sentence_starts)
-        for number, (begin, end) in enumerate(pairwise(bounds.tolist())):
-            if begin < end:
-                shard = self._shard(number)
-                rows = chosen[begin:end] - self._sentence_starts[number]
-                spans.append((shard.ids, np.stack([shard.offsets[rows], shard.offsets[rows + 1]], 1).astype(np.int64)))
-        return spans
-
-    @property
-    def num_documents(self) -> int:
-        """Number of non-empty documents."""
-        return self._document_starts[-1]
+        """Return the concatenated ids of sentences, and the length of each."""
+        lengths = self.lengths(chosen)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return self._ids[np.repeat(self._offsets[chosen].astype(np.int64), lengths) + within], lengths
 
     @property
     def num_predictions(self) -> int:
@@ -153,12 +73,12 @@ class HeldoutSentences(EncodedSentences):
 
     def __init__(
         self,
-        counts: Sequence[Mapping[str, int]],
-        open_shard: Callable[[int], ShardArrays],
+        ids: NDArray[Any],
+        offsets: NDArray[np.uint64],
         characters: NDArray[np.uint32],
         spelling_nats: NDArray[np.float64],
     ) -> None:
-        super().__init__(counts, open_shard)
+        super().__init__(ids, offsets)
         self.characters, self.spelling_nats = characters, spelling_nats
 
 
@@ -175,33 +95,29 @@ Count = Annotated[int, Meta(ge=0, lt=2**60)]
 
 
 class Description(Struct):
-    """The contents of store.json; under each kind, the counts of each shard."""
+    """The contents of store.json."""
 
-    format: Literal[2]
+    format: Literal[3]
     id_dtype: Literal["<u2", "<u4"]
     vocabulary_digest: str
-    train: list[dict[str, Count]]
-    heldout: list[dict[str, Count]]
+    train_tokens: Count
+    train_sentences: Count
+    heldout_tokens: Count
+    heldout_sentences: Count
     other_words_bytes: Count | None = None  # Size of other_words.txt; None in token mode
 
-    def shards(self, kind: str) -> list[dict[str, int]]:
-        """Return the counts of the shards of a kind."""
-        return self.train if kind == "train" else self.heldout
-
-    def array_dtype(self, suffix: str) -> str:
-        """Return the dtype of the arrays whose files have this suffix."""
-        return _DTYPES.get(suffix, self.id_dtype)
-
-    def file_bytes(self) -> dict[str, int]:
-        """Return the expected size in bytes of each file except store.json, by file name."""
-        sizes = {
-            f"{shard_name(kind, number)}.{suffix}": (shard[count_name] + extra)
-            * np.dtype(self.array_dtype(suffix)).itemsize
-            for kind in KINDS
-            for number, shard in enumerate(self.shards(kind))
-            for suffix, (count_name, extra) in ARRAYS[kind].items()
+    def arrays(self) -> dict[str, tuple[np.dtype[Any], int]]:
+        """Return the dtype and the length of each array by the name of its file."""
+        sentences = {"train": self.train_sentences, "heldout": self.heldout_sentences}
+        tokens = {"train": self.train_tokens, "heldout": self.heldout_tokens}
+        return {
+            f"{kind}.{suffix}": (
+                np.dtype(_DTYPES.get(suffix, self.id_dtype)),
+                tokens[kind] if suffix == "ids" else sentences[kind] + (suffix == "offsets"),
+            )
+            for kind, suffixes in ARRAYS.items()
+            for suffix in suffixes
         }
-        return sizes if self.other_words_bytes is None else {**sizes, OTHER_WORDS: self.other_words_bytes}
 
 
 def _again(folder: Path) -> str:
@@ -213,19 +129,20 @@ def read_description(folder: Path) -> Description:
     """Read store.json; raise RunError if it is missing, damaged or in a different format."""
     try:
         description: Description = read_json(folder / DESCRIPTION, Description)
-        description.file_bytes()
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         raise RunError.damaged(folder / DESCRIPTION, error, _again(folder)) from None
     return description
 
 
 def store_files(folder: Path) -> list[Path]:
-    """Return the paths of an id store's description and of the files that it lists."""
-    return [folder / name for name in (*read_description(folder).file_bytes(), DESCRIPTION)]
+    """Return the paths of the files of an id store."""
+    description = read_description(folder)
+    words = () if description.other_words_bytes is None else (OTHER_WORDS,)
+    return [folder / name for name in (*description.arrays(), *words, DESCRIPTION)]
 
 
 def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = None) -> IdStore:
-    """Open an id store, whose shards are memory-mapped on use.
+    """Open an id store, whose arrays are memory-mapped.
 
     `num_slots` is None in token mode.
 
@@ -237,40 +154,23 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
         raise RunError.unfit(folder, "vocab.data", _again(folder))
     if (description.other_words_bytes is not None) != (num_slots is not None):
         raise RunError.unfit(folder, "model.mode", _again(folder))
-    for name, size in description.file_bytes().items():
-        path = folder / name
-        if not path.exists() or path.stat().st_size != size:
-            raise RunError.damaged(path, f"it should have {size:,} bytes", _again(folder))
-    other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False)) if num_slots is not None else []
-    train, heldout = (_Shards(folder, kind, description) for kind in KINDS)
-    return IdStore(
-        EncodedSentences(train.counts, train.open),
-        HeldoutSentences(heldout.counts, heldout.open, heldout.read("characters"), heldout.read("spelling")),
-        Lexicon(vocabulary, num_slots, other_words),
-    )
+    arrays = {name: _map(folder / name, *array) for name, array in description.arrays().items()}
+    other_words: list[str] = []
+    if description.other_words_bytes is not None:
+        _require_size(folder / OTHER_WORDS, description.other_words_bytes)
+        other_words = list(iter_lines(folder / OTHER_WORDS, drop_mark=False))
+    train, heldout = ([arrays[f"{kind}.{suffix}"] for suffix in suffixes] for kind, suffixes in ARRAYS.items())
+    return IdStore(EncodedSentences(*train), HeldoutSentences(*heldout), Lexicon(vocabulary, num_slots, other_words))
 
 
-class _Shards:
-    def __init__(self, folder: Path, kind: str, description: Description) -> None:
-        self._folder, self._kind, self._description = folder, kind, description
-        self.counts = description.shards(kind)
+def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
+    _require_size(path, length * dtype.itemsize)
+    if not length:  # an empty file cannot be mapped
+        return np.zeros(0, dtype)
+    # Slicing a plain array is several times faster than slicing a memmap.
+    return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
 
-    def open(self, number: int) -> ShardArrays:
-        has_documents = "documents" in ARRAYS[self._kind]
-        documents = self._map(number, "documents") if has_documents else np.zeros(1, np.uint64)
-        return ShardArrays(self._map(number, "ids"), self._map(number, "offsets"), documents)
 
-    def _map(self, number: int, suffix: str) -> NDArray[Any]:
-        count_name, extra = ARRAYS[self._kind][suffix]
-        length = self.counts[number][count_name] + extra
-        dtype = self._description.array_dtype(suffix)
-        if not length:  # an empty file cannot be mapped
-            return np.zeros(0, dtype)
-        # Slicing a plain array is several times faster than slicing a memmap.
-        path = self._folder / f"{shard_name(self._kind, number)}.{suffix}"
-        return np.asarray(np.memmap(path, dtype, "r", shape=(length,)))
-
-    def read(self, suffix: str) -> NDArray[Any]:
-        """Return the arrays of all shards concatenated, in memory."""
-        dtype = self._description.array_dtype(suffix)
-        return np.concatenate([np.zeros(0, dtype), *(self._map(number, suffix) for number in range(len(self.counts)))])
+def _require_size(path: Path, num_bytes: int) -> None:
+    if not path.exists() or path.stat().st_size != num_bytes:
+        raise RunError.damaged(path, f"it should have {num_bytes:,} bytes", _again(path.parent))

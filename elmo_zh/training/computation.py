@@ -153,9 +153,9 @@ def build_trial(config: Config, lexicon: Lexicon, device: torch.device, precisio
     num_sentences = -(-_TEXT_STEPS * step_tokens(config.train) // SENTENCE_TOKENS)
     words = draw_words(num_rows, (num_sentences * SENTENCE_TOKENS,), np.random.default_rng(1))
     offsets = np.arange(num_sentences + 1, dtype=np.uint64) * np.uint64(SENTENCE_TOKENS)
-    text = EncodedSentences.in_memory(words.astype(np.uint32), offsets)
+    text = EncodedSentences(words.astype(np.uint32), offsets)
     no_text = np.zeros(0, np.uint32), np.zeros(1, np.uint64), np.zeros(0, np.uint32), np.zeros(0)
-    store = IdStore(text, HeldoutSentences.in_memory(*no_text), lexicon)
+    store = IdStore(text, HeldoutSentences(*no_text), lexicon)
     seed = config.train.seed
     return Learner(model, store, config.train, device, lambda new: new.initialise(seed), SINGLE_PROCESS, precision)
 

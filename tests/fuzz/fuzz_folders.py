@@ -66,7 +66,6 @@ def id_store_folder(folder: Path) -> Folder:
     vocabulary.save(folder / "vocab.data")
     SpellingModel.build({"好": 1}).save(folder / "character_counts.tsv")
     text = write_text(folder / "train-00000.txt", [line for line in LINES if line])
-    text.with_suffix(".documents").write_bytes((3).to_bytes(4, "little"))
     job = EncodeJob(
         files={"train": [text], "heldout": [text]},
         vocabulary=folder / "vocab.data",

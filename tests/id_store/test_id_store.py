@@ -23,7 +23,7 @@ VOCABULARY = Vocabulary((*SPECIALS, "好", "天", "苹果"))
 SPELLING = SpellingModel({"坏": 2, "</W>": 3})
 TRAIN = ["天 好 好\n\n", "苹果 <S> 坏\n好\n"]
 COUNTS = {
-    "train_tokens": 7, "train_sentences": 4, "train_unknown": 2, "train_documents": 2,
+    "train_tokens": 7, "train_sentences": 4, "train_unknown": 2,
     "heldout_tokens": 6, "heldout_sentences": 4, "heldout_unknown": 3,
 }  # fmt: skip
 HELDOUT = ["好 天\n", "苹果 坏 <UNK>\n\n坏\n"]
@@ -98,22 +98,15 @@ def test_the_files_byte_by_byte(tmp_path: Path) -> None:
     build(tmp_path)
     folder = tmp_path / "ids"
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
-    assert (folder / "train-00000.ids").read_bytes() == bytes([4, 0, 3, 0, 3, 0])
-    assert (folder / "train-00001.ids").read_bytes() == bytes([5, 0, 2, 0, 2, 0, 3, 0])
-    assert (folder / "heldout-00001.offsets").read_bytes() == little_endian(8, 0, 3, 3, 4)
-    assert (folder / "train-00001.documents").read_bytes() == little_endian(8, 0, 2)
-    assert (folder / "heldout-00001.characters").read_bytes() == little_endian(4, 8, 0, 1)
-    assert len((folder / "heldout-00001.spelling").read_bytes()) == 8 * 3
+    assert (folder / "train.ids").read_bytes() == little_endian(2, 4, 3, 3, 5, 2, 2, 3)
+    assert (folder / "heldout.offsets").read_bytes() == little_endian(8, 0, 2, 5, 5, 6)
+    assert (folder / "heldout.characters").read_bytes() == little_endian(4, 2, 8, 0, 1)
+    assert len((folder / "heldout.spelling").read_bytes()) == 8 * 4
     assert json.loads((folder / "store.json").read_text(encoding="utf-8")) == {
-        "format": 2,
+        "format": 3,
         "id_dtype": "<u2",
         "vocabulary_digest": VOCABULARY.digest(),
         **COUNTS,
-        "train": [
-            {"tokens": 3, "sentences": 2, "unknown": 0, "documents": 1},
-            {"tokens": 4, "sentences": 2, "unknown": 2, "documents": 1},
-        ],
-        "heldout": [{"tokens": 2, "sentences": 1, "unknown": 0}, {"tokens": 4, "sentences": 3, "unknown": 3}],
     }
 
 
@@ -138,28 +131,7 @@ def test_many_sentences_at_once(tmp_path: Path) -> None:
     assert (ids.tolist(), lengths.tolist()) == ([4, 3, 3, 5, 2, 2, 3], [3, 0, 3, 1])
 
 
-def test_documents_are_those_counted_beside_the_text(tmp_path: Path) -> None:
-    paths = write_texts(tmp_path, "train", ["好\n天\n好\n\n好\n", "", "天\n天\n"])
-    paths[0].with_suffix(".documents").write_bytes(little_endian(4, 0, 2, 0, 3))
-    assert build_of(tmp_path, paths)["train_documents"] == 3
-    train = load(tmp_path).train
-    assert [train.document(d) for d in range(train.num_documents)] == [range(2), range(2, 5), range(5, 7)]
-    assert (tmp_path / "ids" / "train-00000.documents").read_bytes() == little_endian(8, 0, 2, 5)
-    assert (tmp_path / "ids" / "train-00001.documents").read_bytes() == little_endian(8, 0)
-
-
-@pytest.mark.parametrize("content", [little_endian(4, 2, 2), little_endian(4, 2, 3) + b"\0", b""])
-def test_documents_that_do_not_fit_the_text(tmp_path: Path, content: bytes) -> None:
-    folder = tmp_path / "segmented"
-    folder.mkdir()
-    (path,) = write_texts(folder, "train", ["好\n天\n好\n\n好\n"])
-    path.with_suffix(".documents").write_bytes(content)
-    told = message_of(RunError, lambda: build_of(tmp_path, [path]))
-    assert told.startswith(f"{folder / 'train-00000.documents'} does not match train-00000.txt. ")
-    assert told.endswith(f" with: elmo-zh segment CORPUS --run {tmp_path} --force")
-
-
-@pytest.mark.parametrize("name", [f"{k}-00001.{s}" for k, ss in ARRAYS.items() for s in ss])
+@pytest.mark.parametrize("name", [f"{k}.{s}" for k, ss in ARRAYS.items() for s in ss])
 def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
     build(tmp_path)
     path = tmp_path / "ids" / name
@@ -175,14 +147,14 @@ def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Pa
     description = path.read_text(encoding="utf-8")
     for old, new in (
         (description[13:], ""),
-        ('"format": 2', '"format": 1'),
+        ('"format": 3', '"format": 2'),
         (description, "[]"),
         ("<u2", "<f2"),
-        ('"train":', '"xrain":'),
-        ('"tokens": 3', '"tokens": -3'),
-        ('"tokens": 3', '"tokens": "3"'),
-        ('"documents": 1', '"documents": 1e9'),
-        ('"tokens": 3', f'"tokens": {10**30}'),
+        ("train_tokens", "xrain_tokens"),
+        ('train_tokens": 7', 'train_tokens": -7'),
+        ('train_tokens": 7', 'train_tokens": "7"'),
+        ('train_sentences": 4', 'train_sentences": 1e9'),
+        ('train_tokens": 7', f'train_tokens": {10**30}'),
     ):
         assert old in description
         path.write_text(description.replace(old, new), encoding="utf-8")
@@ -208,7 +180,7 @@ def test_in_character_mode_words_outside_the_vocabulary_have_ids_above_it(tmp_pa
     folder = tmp_path / "ids"
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in store_files(folder))
     assert (folder / "other_words.txt").read_bytes() == OTHER_WORDS.encode()
-    assert (folder / "heldout-00001.ids").read_bytes() == little_endian(4, 5, 7, 8, 7)
+    assert (folder / "heldout.ids").read_bytes() == little_endian(4, 3, 4, 5, 7, 8, 7)
     description = json.loads((folder / "store.json").read_text(encoding="utf-8"))
     assert (description["id_dtype"], description["other_words"]) == ("<u4", 3)
 

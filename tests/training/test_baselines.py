@@ -32,12 +32,12 @@ def arrays(sentences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encoded(sentences: Sequence[Sequence[int]]) -> EncodedSentences:
-    return EncodedSentences.in_memory(*arrays(sentences))
+    return EncodedSentences(*arrays(sentences))
 
 
 def held_out(sentences: Sequence[Sequence[int]]) -> HeldoutSentences:
     nothing = np.zeros(len(sentences))
-    return HeldoutSentences.in_memory(*arrays(sentences), nothing.astype(np.uint32), nothing)
+    return HeldoutSentences(*arrays(sentences), nothing.astype(np.uint32), nothing)
 
 
 def measure(train: EncodedSentences, heldout: HeldoutSentences, rows: int, seed: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training.test_baselines import encoded
 
-from elmo_zh.id_store import EncodedSentences, ShardArrays
+from elmo_zh.id_store import EncodedSentences
 from elmo_zh.training import streams as module
 from elmo_zh.training.streams import PackedStreams, ShuffledOrder, StreamBatch
 
@@ -81,15 +81,10 @@ LENGTHS = st.lists(st.integers(0, 5), min_size=1, max_size=29)
 def stored(
     lengths: Sequence[int], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
 ) -> PackedStreams:
-    """Streams of sentences of these lengths; in two shards, as a store has them."""
-    sentences, half = distinct_sentences(lengths), len(lengths) // 2
-    shards = []
-    for part in (sentences[:half], sentences[half:]):
-        ids = np.array([word for words in part for word in words], np.uint32)
-        offsets = np.cumsum([0, *map(len, part)]).astype(np.uint64)
-        shards.append(ShardArrays(ids, offsets, np.array([0, len(part)], np.uint64)))
-    sizes = [{"tokens": len(s.ids), "sentences": len(s.offsets) - 1, "documents": len(s.documents) - 1} for s in shards]
-    return PackedStreams(EncodedSentences(sizes, shards.__getitem__), batch_size, unroll_steps, seed, share)
+    sentences = distinct_sentences(lengths)
+    ids = np.array([word for words in sentences for word in words], np.uint32)
+    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
+    return PackedStreams(EncodedSentences(ids, offsets), batch_size, unroll_steps, seed, share)
 
 
 @settings(deadline=None, max_examples=101)
