@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.commands import Command
-from faults.layer import Kind, Outcome, WarmProcess
+from faults.layer import MET, Kind, Outcome, WarmProcess
 
 # Times and memory differ between any two runs, and so do digests of files that hold them.
 TIMES = (
@@ -71,6 +71,11 @@ def _finished_names(found: Contents) -> Contents:
     return {name: content for name, content in found.items() if not UNFINISHED.search(name)}
 
 
+def _innermost(place: str, depth: int) -> str:
+    call, *lines = place.split(" ")
+    return " ".join([call, *[line for line in lines if not line.startswith("cli/")][: depth or None]])
+
+
 @dataclass
 class Tally:
     points: Counter[str] = field(default_factory=Counter)  # faults, by kind
@@ -94,6 +99,24 @@ class Trial:
     def _restore(self) -> None:
         shutil.rmtree(self._warm.folder)
         shutil.copytree(self._start, self._warm.folder, symlinks=True)
+
+    def points(self, depth: int, tried: set[tuple[Kind, str]]) -> dict[Kind, list[int]]:
+        """Return, for each kind of fault, the first and the last call from each place in the code, and add it to those
+        that were tried, which are left out.
+
+        Two places are the same if they have the same kind of call, and the `depth` innermost lines of elmo_zh besides
+        its command line (0: all lines) are the same.
+        """
+        self._restore()
+        calls = self._warm.calls(self.command.arguments)
+        points = {}
+        for kind, needs in MET.items():
+            places = [(kind, _innermost(place, depth)) for need, place in calls if need in needs]
+            numbered = [(at, place) for at, place in enumerate(places, start=1) if place not in tried]
+            first, last = {place: at for at, place in reversed(numbered)}, {place: at for at, place in numbered}
+            points[kind] = sorted({*first.values(), *last.values()})
+            tried.update(places)
+        return points
 
     def try_point(self, kind: Kind, at: int) -> bool:
         self._restore()

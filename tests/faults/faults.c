@@ -37,6 +37,7 @@ static int kind = COUNT, armed;
 static long chosen;
 static char folder[PATH_MAX];
 static size_t folder_length;
+static void (*tell)(const char *call, int need);
 
 __attribute__((constructor)) static void share(void) {
     state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -45,6 +46,9 @@ __attribute__((constructor)) static void share(void) {
 struct state *faults_state(void) { return state; }
 
 void faults_reset(void) { memset(state, 0, sizeof *state); }
+
+/* Have a function called at each call that is counted, in the thread that makes it. */
+void faults_watch(void (*function)(const char *call, int need)) { tell = function; }
 
 /* Begin, in this process and those that it forks. */
 void faults_arm(const char *below, int what, long at) {
@@ -101,6 +105,11 @@ static void die(void) {
 /* Count a call. Return 0 if it goes on, DIE, or the error with which it fails. */
 static int meet(const char *call, const char *path, int need) {
     __atomic_add_fetch(&state->num_met[need], 1, __ATOMIC_SEQ_CST);
+    if (tell) {
+        int before = errno;
+        tell(call, need);
+        errno = before;
+    }
     /* A process that is killed leaves the same before a read as after the write that came first. */
     if ((kind == FULL && (need == READS || need == WRITES)) || (kind == KILL && need < WRITES))
         return 0;

@@ -25,6 +25,9 @@ class Kind(enum.IntEnum):
 
 
 FAULTS = (Kind.FAIL, Kind.FULL, Kind.KILL)
+# What the calls do that a fault of a kind can meet, by the numbers of faults.c: read, force to disk, change something
+# without and with a need of space.
+MET = {Kind.FAIL: (0, 1, 2, 3), Kind.FULL: (1, 3), Kind.KILL: (2, 3)}
 
 
 @dataclass(frozen=True)
@@ -33,19 +36,14 @@ class Outcome:
 
     status: int  # negative for a signal
     told: str
-    num_met: list[int]  # calls that read, force to disk, change something without and with a need of space
+    num_met: list[int]  # calls by what they do, as in MET
     num_fired: int  # faults met; 0 if the command made fewer calls
     call: str
     path: str
 
     def num_points(self, kind: Kind) -> int:
         """Return how many of its calls a fault of a kind can meet."""
-        reads, syncs, changes, with_space = self.num_met
-        return {
-            Kind.FAIL: reads + syncs + changes + with_space,
-            Kind.FULL: syncs + with_space,
-            Kind.KILL: changes + with_space,
-        }[kind]
+        return sum(self.num_met[need] for need in MET[kind])
 
     @property
     def errors(self) -> list[str]:
@@ -72,18 +70,28 @@ class WarmProcess:
         at: int = 0,
         *,
         here: Path | None = None,
+        places: Path | None = None,
     ) -> Outcome:
-        """Run a command, with a fault at a call numbered from 1; in `here` without a fork, to warm the process up."""
+        """Run a command, with a fault at a call numbered from 1; in `here` without a fork, to warm the process up.
+
+        With `places`, write there what each call does and its place in the code.
+        """
         told = self.folder.with_name("told.txt")
         job = {
             "arguments": list(arguments), "folder": str(here or self.folder), "told": str(told), "kind": int(kind),
-            "at": at, "here": here is not None,
+            "at": at, "here": here is not None, "places": str(places or ""),
         }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Outcome(**json.loads(self._process.stdout.readline()))
+
+    def calls(self, arguments: Sequence[str]) -> list[tuple[int, str]]:
+        """Return what each call of a command does, and its place: the kind of call and the lines that led to it."""
+        path = self.folder.with_name("places.json")
+        self.run(arguments, places=path)
+        return [(need, place) for need, place in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def compile_library(folder: Path) -> Path:

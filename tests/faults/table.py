@@ -1,6 +1,7 @@
-"""Try every command with a fault at every call, and print a table: `PYTHONPATH=.:tests python tests/faults/table.py`.
+"""Try every command with faults, and print a table: `PYTHONPATH=.:tests python tests/faults/table.py`.
 
-With `--every N` only every N-th call; names of commands choose some.
+A fault of each kind at the first and the last call from each place in the code. Places are told apart by the lines that
+led to them; with `--depth N` by the N innermost. Names of commands choose some.
 """
 
 import argparse
@@ -8,29 +9,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-from faults.check import Tally, Trial
-from faults.commands import COMMANDS, Command, prepare
-from faults.layer import FAULTS, WarmProcess, warm_process
+from faults.check import Trial
+from faults.commands import COMMANDS, prepare
+from faults.layer import FAULTS, Kind, warm_process
 
 HEADINGS = (
-    "command", "every", "calls that fail", "full disk", "killed", "states left", "same bytes", "already finished",
+    "command", "calls", "calls that fail", "full disk", "killed", "states left", "same bytes", "already finished",
     "one line", "wrong",
 )  # fmt: skip
 
 
-def try_command(warm: WarmProcess, folder: Path, command: Command, every: int = 1) -> Tally:
-    trial = Trial(warm, folder, command)
-    for kind in FAULTS:
-        at = every
-        while trial.try_point(kind, at):
-            at += every
-    return trial.tally
-
-
-def row(command: Command, every: int, tally: Tally) -> str:
-    points = [tally.points[name] for name in (kind.name for kind in FAULTS)]
+def row(trial: Trial) -> str:
+    tally, names = trial.tally, [kind.name for kind in FAULTS]
+    num_calls = sum(map(trial.outcome.num_points, FAULTS))
     results = [tally.results[name] for name in ("same bytes", "already finished", "one line")]
-    return f"| {' | '.join([command.name, *map(str, [every, *points, tally.states, *results, len(tally.wrong)])])} |"
+    figures = [num_calls, *(tally.points[name] for name in names), tally.states, *results, len(tally.wrong)]
+    return f"| {' | '.join([trial.command.name, *map(str, figures)])} |"
 
 
 def tell(text: str) -> None:
@@ -41,16 +35,20 @@ def tell(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commands", nargs="*")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--depth", type=int, default=0)
     chosen = parser.parse_args()
     tell(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+    tried: set[tuple[Kind, str]] = set()
     names = chosen.commands or [command.name for command in COMMANDS]
     with tempfile.TemporaryDirectory() as made, warm_process(Path(made)) as warm:
         prepare(warm, Path(made), names)
         for command in COMMANDS:
             if command.can_run and command.name in names:
-                tally = try_command(warm, Path(made), command, chosen.every)
-                tell("\n".join([row(command, chosen.every, tally), *tally.wrong]))
+                trial = Trial(warm, Path(made), command)
+                for kind, points in trial.points(chosen.depth, tried).items():
+                    for at in points:
+                        trial.try_point(kind, at)
+                tell("\n".join([row(trial), *trial.tally.wrong]))
 
 
 if __name__ == "__main__":

@@ -87,11 +87,31 @@ def run_forked(job: dict[str, Any], library: ctypes.CDLL) -> int:
     redirect(job["told"])
     os.chdir(job["folder"])
     signal.alarm(SECONDS_UNTIL_HUNG)
+    calls: list[tuple[int, str]] = []
+    watch = Watch(lambda call, need: calls.append((need, f"{call.decode()} {place()}")))
+    if job["places"]:
+        library.faults_watch(watch)
     library.faults_arm(os.fsencode(job["folder"]), job["kind"], job["at"])
     status = run_command(job["arguments"])
     sys.stdout.flush()
     sys.stderr.flush()
+    if job["places"]:
+        Path(job["places"]).write_text(json.dumps(calls), encoding="utf-8")
     os._exit(status)
+
+
+Watch = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int)
+
+
+def place() -> str:
+    """Return the lines of elmo_zh through which the running thread came here, from the inside."""
+    lines, frame = [], sys._getframe()
+    while frame is not None:
+        _, package, name = frame.f_code.co_filename.rpartition("/elmo_zh/")
+        if package:
+            lines.append(f"{name}:{frame.f_lineno}")
+        frame = frame.f_back
+    return " ".join(lines)
 
 
 def redirect(told: str) -> None:
