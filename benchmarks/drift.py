@@ -32,6 +32,7 @@ from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 from elmo_zh.word2vec import train_word2vec
+from elmo_zh.word2vec.vectors import TrainingJob
 
 SHARES = np.arange(11) / 10
 DRAWS = 2000
@@ -103,7 +104,8 @@ def train_vectors(text: Path, sentences: Sentences, algorithm: str) -> dict[str,
     vocabulary = Vocabulary((*SPECIALS, *words))
     rows = [len(sentences), len(sentences), 0, *(counts[word] for word in words)]
     config = Word2vecConfig(algorithm=algorithm, epochs=10)
-    vectors = train_word2vec([text], vocabulary, rows, 100, config, SilentReporter())
+    job = TrainingJob(files=[text], vocabulary=vocabulary, counts=rows, dimension=100, config=config)
+    vectors = train_word2vec(job, SilentReporter())
     return {vocabulary.tokens[row]: vector for row, vector in zip(vectors.rows, vectors.vectors, strict=True)}
 
 

@@ -25,6 +25,7 @@ from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 from elmo_zh.word2vec import train_word2vec
+from elmo_zh.word2vec.vectors import TrainingJob
 
 Array = np.ndarray[Any, Any]
 
@@ -88,7 +89,10 @@ def main() -> None:
         text = Path(folder) / "train.txt"
         num_tokens = thin_out(run.train_files(), arguments.every, text)
         started_at, processor_before = time.perf_counter(), time.process_time()
-        trained = train_word2vec([text], vocabulary, counts, arguments.dimension, config, SilentReporter())
+        job = TrainingJob(
+            files=[text], vocabulary=vocabulary, counts=counts, dimension=arguments.dimension, config=config
+        )
+        trained = train_word2vec(job, SilentReporter())
         seconds, processor_seconds = time.perf_counter() - started_at, time.process_time() - processor_before
     vectors = trained.vectors / np.linalg.norm(trained.vectors, axis=1, keepdims=True)
     rows = {vocabulary.tokens[row]: number for number, row in enumerate(trained.rows)}

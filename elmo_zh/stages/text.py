@@ -11,7 +11,7 @@ from typing import Any
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.config import Config
 from elmo_zh.corpus.sources import Sources, gathered_sources
-from elmo_zh.engine import Engine, EngineChoice
+from elmo_zh.engine import Engine
 from elmo_zh.id_store import STORE_FORMAT, store_files
 from elmo_zh.id_store.build import EncodeJob
 from elmo_zh.language import _
@@ -27,7 +27,7 @@ from elmo_zh.run.record import (
     run_stage,
     source_digest,
 )
-from elmo_zh.run.reporter import counted, first_ten
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.run.stage_table import ENCODE, SEGMENT, VOCAB, WORD2VEC
 from elmo_zh.segmenting.report import describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
@@ -37,18 +37,16 @@ from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
 from elmo_zh.vocabulary.selection import VocabularyJob, report_given_words
-from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, load_counts, load_vocabulary, load_words
-from elmo_zh.word2vec import choose_epochs, chosen_implementation, train_word2vec
-from elmo_zh.word2vec.vectors import WordVectors, has_spread, read_given_vectors, save_word_vectors
+from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary, load_words
+from elmo_zh.word2vec import train_word2vec
+from elmo_zh.word2vec.vectors import TrainingJob, WordVectors, has_spread, read_given_vectors, save_word_vectors
 
 # With vectors for fewer words, the rest of the table would be drawn around a few accidental rows.
 _LEAST_COVERAGE = 0.05
 
 
-def started_engine(context: StageContext, inputs: Iterable[Path]) -> AbstractContextManager[Engine]:
-    """Start the chosen engine, or by default as many local processes as the settings and the inputs call for."""
-    choice = context.engine or EngineChoice(num_workers=context.config.text.num_workers)
-    return choice.started(sum(path.stat().st_size for path in inputs))
+def _started_engine(context: StageContext, inputs: Iterable[Path]) -> AbstractContextManager[Engine]:
+    return context.engine.started(sum(path.stat().st_size for path in inputs))
 
 
 def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
@@ -130,7 +128,7 @@ def vocab(context: StageContext) -> StageResult:
             source=source,
             split_unknown=config.text.split_unknown,
         )
-        with started_engine(context, job.files) as started:
+        with _started_engine(context, job.files) as started:
             selected = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         message = _(
             "vocab: {rows} rows, covering {share} of the training tokens; the training text has {distinct} distinct"
@@ -149,7 +147,7 @@ def vocab(context: StageContext) -> StageResult:
             reporter.note(message.format(count=f"{selected.num_refused:,}"))
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": len(selected.absent)}
-            report_given_words(selected, config.vocab, len(given), source, reporter)
+            report_given_words(selected, len(given), source, reporter)
             if not config.vocab.init:
                 _report_divided(context, source, {word: given[word] for word in selected.absent & given.keys()})
         return StageResult(outputs=[run.vocab, run.vocab_counts, run.character_counts], counts=counts)
@@ -206,24 +204,18 @@ def word2vec(context: StageContext) -> StageResult:
             vectors = read_given_vectors(entries, vocabulary, dimension)
             entries.report(reporter)
         else:
-            vectors = train_word2vec(run.train_files(), vocabulary, counts, dimension, config.word2vec, reporter)
-        num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
-        by_gensim = not source and chosen_implementation(config.word2vec) == "gensim"
-        training = choose_epochs(config.word2vec, sum(counts[UNKNOWN_ID:]))
-        epochs = counted(training.epochs, "{number} epoch", "{number} epochs")
-        trained = f"{training.algorithm}, {epochs}{'' if by_gensim else ', torch'}"
-        origin = _("from {name}").format(name=source.name) if source else trained
-        reporter.note(
-            _(
-                "word2vec: {dimension}-dimensional vectors for {num_covered} of {num_words} words ({value}), {origin}."
-            ).format(
+            job = TrainingJob(
+                files=run.train_files(),
+                vocabulary=vocabulary,
+                counts=counts,
                 dimension=dimension,
-                num_covered=f"{num_covered:,}",
-                num_words=f"{num_words:,}",
-                value=f"{num_covered / num_words:.2%}",
-                origin=origin,
+                config=config.word2vec,
             )
-        )
+            vectors = train_word2vec(job, reporter)
+        num_covered, num_words = len(vectors.rows), len(vocabulary) - len(SPECIALS)
+        message = _("word2vec: vectors for {num_covered} of {num_words} words ({share}).")
+        figures = {"num_covered": f"{num_covered:,}", "num_words": f"{num_words:,}"}
+        reporter.note(message.format(share=f"{num_covered / num_words:.2%}", **figures))
         if source and not _can_start_from(vectors, num_words):
             reporter.warn(
                 _(
@@ -233,10 +225,7 @@ def word2vec(context: StageContext) -> StageResult:
             )
             vectors = WordVectors(rows=vectors.rows[:0], vectors=vectors.vectors[:0])
         save_word_vectors(run.word2vec, vocabulary, vectors)
-        reproducible = not by_gensim or config.word2vec.num_workers == 1
-        if not reproducible:
-            reporter.warn(_("word2vec.num_workers is above 1, so these vectors cannot be reproduced exactly."))
-        return StageResult(outputs=[run.word2vec], counts={"covered": len(vectors.rows), "reproducible": reproducible})
+        return StageResult(outputs=[run.word2vec], counts={"covered": len(vectors.rows)})
 
     return run_stage(WORD2VEC, context, work, files={"vectors": source} if source else {})
 
@@ -259,7 +248,7 @@ def encode(context: StageContext) -> StageResult:
             output=run.ids,
             split_unknown=config.text.split_unknown,
         )
-        with started_engine(context, input_files(ENCODE, context).values()) as started:
+        with _started_engine(context, input_files(ENCODE, context).values()) as started:
             counts = run_job(job, force=context.force, replace=True, reporter=reporter, engine=started)
         oov_rate = counts["heldout_unknown"] / max(1, counts["heldout_tokens"])
         message = _(

@@ -26,8 +26,6 @@ from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, save_counts
 
-# Number of distinct words that are counted in memory, in a few megabytes, before they are written as a run.
-MAX_WORDS = 30_000
 # Number of runs that are merged at a time; each takes a few hundred kilobytes.
 MAX_MERGED_RUNS = 16
 
@@ -42,7 +40,6 @@ class WordCounts:
     """The word counts of a text, stored on disk."""
 
     num_sentences: int
-    num_tokens: int
     runs: Sequence[Path]  # Runs that together hold each word's count; a word may be in several of them
 
     def iter_words(self) -> Iterator[CountedWord]:
@@ -53,36 +50,20 @@ class WordCounts:
 def count_words(files: Sequence[Path], work: Work) -> WordCounts:
     """Count the words in segmented files, as runs in the work folder."""
     step = Step(name="vocab", compute=_count_file, unit="tokens", size=itemgetter("tokens"))
-    num_sentences = num_tokens = 0
-    runs: list[Path] = []
-    for part in work.run(step, [path.absolute() for path in files]):
-        counts = part.value()
-        num_sentences += counts["sentences"]
-        num_tokens += counts["tokens"]
-        runs += [part.file(f"{number}.run") for number in range(counts["runs"])]
-    return WordCounts(num_sentences=num_sentences, num_tokens=num_tokens, runs=_merge_until_few(runs, work))
+    parts = list(work.run(step, [path.absolute() for path in files]))
+    num_sentences = sum(part.value()["sentences"] for part in parts)
+    return WordCounts(num_sentences=num_sentences, runs=_merge_until_few([part.file("run") for part in parts], work))
 
 
 def _count_file(path: Path, files: Files) -> Json:
-    words: Counter[str] = Counter()
-    counts = {"sentences": 0, "tokens": 0, "runs": 0}
-
-    def write_words() -> None:
-        with files.file(f"{counts['runs']}.run") as unfinished:
-            write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
-        counts["runs"] += 1
-        counts["tokens"] += words.total()
-        words.clear()
-
+    words, num_sentences = Counter[str](), 0
     for block in iter_blocks(path):
-        counts["sentences"] += block.count("\n")
+        num_sentences += block.count("\n")
         words.update(block.replace("\n", " ").split(" "))
-        del words[""]  # between two spaces, and at the end of the block
-        if len(words) > MAX_WORDS:
-            write_words()
-    if words:
-        write_words()
-    return counts
+    del words[""]  # between two spaces, and at the end of a block
+    with files.file("run") as unfinished:
+        write_run(unfinished, ((word.encode("utf-8"), words[word]) for word in sorted(words)))
+    return {"sentences": num_sentences, "tokens": words.total()}
 
 
 def _merge_until_few(runs: list[Path], work: Work) -> list[Path]:
@@ -176,7 +157,7 @@ class VocabularyJob:
         word_counts = count_words(self.files, work)
         selected = select_vocabulary(word_counts, self.config, self.given, split_unknown=self.split_unknown)
         require_words(selected, self.config, self.files[0].parent, self.source)
-        save_counts(selected.vocabulary, selected.counts, self.counts)
+        save_counts(self.counts, zip(selected.vocabulary.tokens, selected.counts, strict=True))
         selected.spelling.save(self.character_counts)
         selected.vocabulary.save(path)
         return selected
@@ -189,52 +170,43 @@ def select_vocabulary(
 
     With `split_unknown`, the rows also count the parts of words that get none.
     """
-    scan = _Scan(dict.fromkeys(given, 0), config.min_count, config.refuse)
-    words = scan.iter_frequent(counted)
+    given_counts = {word: 0 for word in given if word not in SPECIALS}
+    refuses = re.compile(config.refuse).search if config.refuse else lambda _: None
+    num_distinct = num_refused = 0
+
+    def iter_frequent() -> Iterator[tuple[int, str]]:
+        """Yield (negated count, word) for each word that is frequent enough and not listed."""
+        nonlocal num_distinct, num_refused
+        for encoded, count in counted.iter_words():
+            num_distinct += 1
+            word = encoded.decode("utf-8")
+            if word in given_counts:
+                given_counts[word] = count
+            elif count >= config.min_count and word not in SPECIALS:
+                if refuses(word):
+                    num_refused += 1
+                else:
+                    yield -count, word
+
+    words = iter_frequent()
     if config.words:
         added = []
     elif config.size:
-        added = nsmallest(max(0, config.size - len(SPECIALS) - len(scan.given)), words)
+        added = nsmallest(max(0, config.size - len(SPECIALS) - len(given_counts)), words)
     else:
         added = list(words)
     for _word in words:
         pass  # finish the scan: nsmallest reads no words if it has to return none
-    counts = {word: -negated for negated, word in added} | scan.given
+    counts = {word: -negated for negated, word in added} | given_counts
     spelling = _count_others(counted, counts, split_unknown=split_unknown)
     counts = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return VocabularyCounts(
         vocabulary=Vocabulary((*SPECIALS, *counts)),
         counts=(counted.num_sentences, counted.num_sentences, spelling.counts[END_OF_WORD], *counts.values()),
-        num_distinct_words=scan.num_distinct,
-        num_refused=scan.num_refused,
+        num_distinct_words=num_distinct,
+        num_refused=num_refused,
         spelling=spelling,
     )
-
-
-class _Scan:
-    def __init__(self, given: dict[str, int], min_count: int, refuse: str) -> None:
-        for special in SPECIALS:
-            given.pop(special, None)
-        self.given, self._min_count = given, min_count
-        self._refuses = re.compile(refuse).search if refuse else lambda _: None
-        self.num_distinct = self.num_refused = 0
-
-    def iter_frequent(self, counted: WordCounts) -> Iterator[tuple[int, str]]:
-        """Yield (negated count, word) for each word that is frequent enough and not listed."""
-        for encoded, count in counted.iter_words():
-            self.num_distinct += 1
-            is_frequent = count >= self._min_count
-            if not (is_frequent or self.given):
-                continue
-            word = encoded.decode("utf-8")
-            if word in SPECIALS:
-                continue
-            if word in self.given:
-                self.given[word] = count
-            elif is_frequent and self._refuses(word):
-                self.num_refused += 1
-            elif is_frequent:
-                yield -count, word
 
 
 def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown: bool) -> SpellingModel:
@@ -273,19 +245,16 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
         )
 
 
-def report_given_words(
-    selected: VocabularyCounts, config: VocabConfig, num_given: int, source: Path, reporter: Reporter
-) -> None:
+def report_given_words(selected: VocabularyCounts, num_given: int, source: Path, reporter: Reporter) -> None:
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     num_added = len(selected.vocabulary) - len(SPECIALS) - num_given
-    others = counted(num_added, "{number} other word", "{number} other words")
     reporter.note(
-        _("vocab: {source} contains {num_given} ({num_absent} not found in the text); {added}.").format(
+        _(
+            "vocab: {source} contains {num_given} ({num_absent} not found in the text); the text adds {num_added}."
+        ).format(
             source=source,
             num_given=counted(num_given, "{number} word", "{number} words"),
             num_absent=f"{len(selected.absent):,}",
-            added=_("no other words are added")
-            if config.words
-            else _("the text adds {num_added}").format(num_added=others),
+            num_added=counted(num_added, "{number} other word", "{number} other words"),
         )
     )

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.run.files import atomic_path
 from elmo_zh.run.tables import TSV_ESCAPES
-from elmo_zh.vocabulary.vocabulary import is_count
+from elmo_zh.vocabulary.vocabulary import iter_counts, save_counts
 
 # Written as a name in the file because it is not a character.
 END_OF_WORD = "</W>"
@@ -58,19 +56,17 @@ class SpellingModel:
     def save(self, path: Path) -> None:
         """Write lines of character TAB count in descending order, escaping tabs, line ends and backslashes."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
-        with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{symbol.translate(TSV_ESCAPES)}\t{count}\n" for symbol, count in ranked)
+        save_counts(path, ((symbol.translate(TSV_ESCAPES), count) for symbol, count in ranked))
 
 
 def load_spelling_model(path: Path) -> SpellingModel:
     """Read a spelling model from character_counts.tsv; raise BundleError if the file is damaged."""
     counts: dict[str, int] = {}
-    for number, line in enumerate(iter_lines(path, drop_mark=False), start=1):
-        symbol, _tab, count = line.partition("\t")
-        symbol = _UNESCAPES.get(symbol, symbol)
-        if not is_count(count) or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError.damaged(path, f"line {number} is {line!r:.60}; expected a character, a tab and a count")
-        counts[symbol] = int(count)
+    for number, (escaped, count) in enumerate(iter_counts(path), start=1):
+        symbol = _UNESCAPES.get(escaped, escaped)
+        if count < 0 or (len(symbol) != 1 and symbol != END_OF_WORD):
+            raise BundleError.damaged(path, f"line {number} should be a character, a tab and a count")
+        counts[symbol] = count
     if END_OF_WORD not in counts:
         raise BundleError.damaged(path, f"the line for {END_OF_WORD} is missing")
     return SpellingModel(counts)

@@ -82,21 +82,18 @@ class Vocabulary:
 def load_vocabulary(path: Path) -> Vocabulary:
     """Read vocab.data; raise RunError if it lacks the special tokens, repeats one, or has an empty line."""
     tokens = list(iter_lines(path, drop_mark=False))
+    problem = ""
     if tuple(tokens[:3]) != SPECIALS:
-        raise RunError(
-            _(
-                "{path}: the first three lines are {value}; expected {SPECIALS}. Without those lines, unknown words"
-                " cannot be distinguished from padding. Make the file with: {program} vocab"
-            ).format(path=path, value=[token[:20] for token in tokens[:3]], SPECIALS=list(SPECIALS), program=program())
-        )
-    if len(set(tokens)) != len(tokens) or "" in tokens:
+        shown = {"found": [token[:20] for token in tokens[:3]], "expected": list(SPECIALS)}
+        problem = _("the first three lines are {found}; expected {expected}").format(**shown)
+    elif "" in tokens:
+        problem = _("a line is empty")
+    elif len(set(tokens)) != len(tokens):
         token, count = Counter(tokens).most_common(1)[0]
-        repeated = _("the token {token} occurs {count} times").format(token=repr(token), count=count)
-        raise RunError(
-            _("{path}: {problem}, so rows and words would not match. Make the file with: {program} vocab").format(
-                path=path, problem=repeated if count > 1 else _("a line is empty"), program=program()
-            )
-        )
+        problem = _("the token {token} occurs {count} times").format(token=repr(token), count=count)
+    if problem:
+        message = _("{path}: {problem}, so rows and words would not match. Make the file with: {program} vocab")
+        raise RunError(message.format(path=path, problem=problem, program=program()))
     return Vocabulary(tokens)
 
 
@@ -135,34 +132,32 @@ def is_word(token: str) -> bool:
     return any(character.isalnum() for character in token)
 
 
-def save_counts(vocabulary: Vocabulary, counts: Sequence[int], path: Path) -> None:
-    """Write vocab.counts: token TAB count, in vocabulary order."""
+def save_counts(path: Path, counts: Iterable[tuple[str, int]]) -> None:
+    """Write lines of word or character TAB count."""
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        for token, count in zip(vocabulary.tokens, counts, strict=True):
-            file.write(f"{token}\t{count}\n")
+        file.writelines(f"{name}\t{count}\n" for name, count in counts)
 
 
-# No count of words has more digits.
+# No count of words has more digits, and Python refuses to parse thousands of them.
 _MOST_DIGITS = 18
 
 
-def is_count(text: str) -> bool:
-    """Return whether a text is a number of at most 18 digits; Python refuses to parse thousands of digits."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
+def iter_counts(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield what is before the last tab of each line, and the count after it, -1 if that is no count."""
+    for line in iter_lines(path, drop_mark=False):
+        name, _tab, count = line.rpartition("\t")
+        yield name, int(count) if count.isdecimal() and len(count) <= _MOST_DIGITS else -1
 
 
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
     """Read vocab.counts; raise RunError unless its lines match the vocabulary and its counts descend."""
-    rows = [line.rpartition("\t") for line in iter_lines(path, drop_mark=False)]
-    counts = [int(number) if is_count(number) else -1 for _token, _tab, number in rows]
+    rows = list(iter_counts(path))
+    counts = [count for _, count in rows]
     is_sorted = all(before >= after for before, after in pairwise(counts[len(SPECIALS) :]))
-    if not is_sorted or -1 in counts or tuple(token for token, _tab, _number in rows) != vocabulary.tokens:
+    if not is_sorted or -1 in counts or tuple(token for token, _ in rows) != vocabulary.tokens:
         raise RunError.unfit(path, "vocab.data", command("vocab", "--run", path.parent, "--force"))
     return counts
 
-
-# How many distinct words `BoundedCounts` counts by default.
-MAX_WORDS = 100_000
 
 Word = TypeVar("Word", bound=Hashable)
 
@@ -170,9 +165,9 @@ Word = TypeVar("Word", bound=Hashable)
 class BoundedCounts(Generic[Word]):
     """Counts of frequent words, never too high; with too many words, rare ones are dropped (Manku and Motwani 2002)."""
 
-    def __init__(self, most: int = 0) -> None:
-        """Keep at most `most` distinct words, by default MAX_WORDS."""
-        self._most = most or MAX_WORDS
+    def __init__(self, most: int = 100_000) -> None:
+        """Keep at most `most` distinct words."""
+        self._most = most
         self.counts: Counter[Word] = Counter()
 
     def add(self, words: Iterable[Word] | Mapping[Word, int]) -> None:

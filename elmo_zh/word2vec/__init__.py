@@ -14,7 +14,7 @@ from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import needs
 from elmo_zh.run.reporter import Progress, Reporter
-from elmo_zh.vocabulary.vocabulary import BEGIN_ID, SPECIALS, UNKNOWN_ID, Vocabulary
+from elmo_zh.vocabulary.vocabulary import BEGIN_ID, UNKNOWN_ID
 from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 
 
@@ -91,33 +91,16 @@ def chosen_implementation(config: Word2vecConfig) -> str:
     return config.implementation
 
 
-def train_word2vec(
-    train_files: Sequence[Path],
-    vocabulary: Vocabulary,
-    counts: Sequence[int],
-    dimension: int,
-    config: Word2vecConfig,
-    reporter: Reporter,
-) -> WordVectors:
+def train_word2vec(job: TrainingJob, reporter: Reporter) -> WordVectors:
     """Train vectors for the words in the vocabulary on segmented files.
 
-    The result is deterministic with one worker or with torch. `counts` says how often each row occurs in the text; for
-    <S> the number of sentences. A word that does not occur gets no vector.
+    The result is deterministic with one worker or with torch. A word that does not occur gets no vector.
     """
     train_rows = _train_with_gensim
-    if chosen_implementation(config) == "torch":
+    if chosen_implementation(job.config) == "torch":
         # torch takes seconds to import.
         from elmo_zh.word2vec.negative_sampling import train_rows
-    # Counts are in descending order, so words that do not occur in this text come last.
-    rows = np.array([row for row in range(len(SPECIALS), len(vocabulary)) if counts[row]], np.int64)
-    job = TrainingJob(
-        rows=rows,
-        files=train_files,
-        vocabulary=vocabulary,
-        counts=counts,
-        dimension=dimension,
-        config=choose_epochs(config, sum(counts[UNKNOWN_ID:])),
-    )
+    job = replace(job, config=choose_epochs(job.config, sum(job.counts[UNKNOWN_ID:])))
     with reporter.progress("word2vec", unit="tokens", total=job.num_tokens) as progress:
         vectors = train_rows(job, progress)
-    return WordVectors(rows=rows, vectors=vectors)
+    return WordVectors(rows=job.rows, vectors=vectors)

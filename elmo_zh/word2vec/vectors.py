@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from io import BufferedReader
 from itertools import chain, islice, takewhile
 from pathlib import Path
@@ -53,14 +54,18 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the vocabulary rows that get vectors, and the settings; see `train_word2vec`."""
+    """The text to train on, the vocabulary with each row's count (that of <S> is the number of sentences), settings."""
 
-    rows: NDArray[np.int64]
     files: Sequence[Path]
     vocabulary: Vocabulary
     counts: Sequence[int]
     dimension: int
     config: Word2vecConfig
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The rows that get vectors: those of words that occur in the text, int64, shape (num_rows,)."""
+        return np.array([row for row in range(len(SPECIALS), len(self.vocabulary)) if self.counts[row]], np.int64)
 
     @property
     def num_tokens(self) -> int:

@@ -1,4 +1,4 @@
-"""Words counted by file, spilled to disk and merged, against a plain Counter."""
+"""Words counted by file and merged, against a plain Counter."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from elmo_zh.corpus.text_files import iter_sentences
 from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.vocabulary import selection as counting
-from elmo_zh.vocabulary.selection import WordCounts, count_words, iter_merged, select_vocabulary, write_run
+from elmo_zh.vocabulary.selection import WordCounts, count_words, select_vocabulary
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary, save_counts
 
@@ -40,7 +40,7 @@ def write_texts(folder: Path, texts: Sequence[str]) -> list[Path]:
 def written(folder: Path, counted: WordCounts, config: VocabConfig, words: Sequence[str]) -> dict[str, Any]:
     built = select_vocabulary(counted, config, words)
     built.vocabulary.save(folder / FILES[0])
-    save_counts(built.vocabulary, built.counts, folder / FILES[1])
+    save_counts(folder / FILES[1], zip(built.vocabulary.tokens, built.counts, strict=True))
     built.spelling.save(folder / FILES[2])
     figures = {"distinct": built.num_distinct_words, "coverage": built.coverage}
     return figures | {name: (folder / name).read_bytes() for name in FILES}
@@ -63,7 +63,8 @@ def oracle(folder: Path, paths: Iterable[Path], config: VocabConfig, given: Sequ
     vocabulary = Vocabulary((*SPECIALS, *rows))
     vocabulary.save(folder / FILES[0])
     totals = (num_sentences, num_sentences, sum(unknown.values()))
-    save_counts(vocabulary, [*totals, *(counter[word] for word in rows)], folder / FILES[1])
+    counts = [*totals, *(counter[word] for word in rows)]
+    save_counts(folder / FILES[1], zip(vocabulary.tokens, counts, strict=True))
     SpellingModel.build(unknown).save(folder / FILES[2])
     known = sum(counter[word] for word in rows)
     figures: dict[str, Any] = {
@@ -80,7 +81,6 @@ def oracle(folder: Path, paths: Iterable[Path], config: VocabConfig, given: Sequ
     min_count=st.integers(1, 3),
     words=st.lists(WORD, max_size=5, unique=True),
     only_given=st.booleans(),
-    most_words=st.integers(1, 5),
 )
 def test_the_files_are_those_of_a_plain_counter(
     tmp_path_factory: pytest.TempPathFactory,
@@ -89,24 +89,13 @@ def test_the_files_are_those_of_a_plain_counter(
     min_count: int,
     words: list[str],
     only_given: bool,
-    most_words: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("counts")
     config = VocabConfig(size=size, min_count=min_count, words="file" if only_given else "")
     paths = write_texts(folder, texts)
     with pytest.MonkeyPatch.context() as patch:
-        # Runs of a few words, merged two at a time, from blocks of a few bytes.
-        patch.setattr(counting, "MAX_WORDS", most_words)
+        # Runs are merged two at a time, from blocks of a few bytes.
         patch.setattr(counting, "MAX_MERGED_RUNS", 2)
         patch.setattr("elmo_zh.corpus.text_files.BLOCK_BYTES", 5)
         counted = count_words(paths, Work(folder / "parts", SilentReporter()))
     assert written(folder, counted, config, words) == oracle(folder, paths, config, words)
-
-
-def test_runs_byte_by_byte(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", [(b"a\tb", 7), ("好".encode(), 12)])
-    write_run(tmp_path / "b", [(b"a", 1), ("好".encode(), 5)])
-    assert (tmp_path / "a").read_bytes() == "a\tb 7\n好 12\n".encode()
-    merged = list(iter_merged([tmp_path / "a", tmp_path / "b"]))
-    assert merged == [(b"a", 1), (b"a\tb", 7), ("好".encode(), 17)]
-    assert list(iter_merged([])) == []

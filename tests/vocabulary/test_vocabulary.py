@@ -66,7 +66,7 @@ def test_text_spelled_like_a_special_is_an_unknown_word() -> None:
 def test_the_files_byte_by_byte(tmp_path: Path) -> None:
     vocabulary = Vocabulary((*SPECIALS, "好", "苹果"))
     vocabulary.save(tmp_path / "vocab.data")
-    save_counts(vocabulary, [7, 7, 3, 5, 2], tmp_path / "vocab.counts")
+    save_counts(tmp_path / "vocab.counts", zip(vocabulary.tokens, [7, 7, 3, 5, 2], strict=True))
     assert (tmp_path / "vocab.data").read_bytes() == "<S>\n</S>\n<UNK>\n好\n苹果\n".encode()
     assert (tmp_path / "vocab.counts").read_bytes() == "<S>\t7\n</S>\t7\n<UNK>\t3\n好\t5\n苹果\t2\n".encode()
     assert vocabulary.digest() == file_digest(tmp_path / "vocab.data")
@@ -80,7 +80,7 @@ def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, entries: 
     vocabulary = Vocabulary((*SPECIALS, *(word for word, _ in entries)))
     counts = [7, 7, 3, *(count for _, count in entries)]
     vocabulary.save(folder / "vocab.data")
-    save_counts(vocabulary, counts, folder / "vocab.counts")
+    save_counts(folder / "vocab.counts", zip(vocabulary.tokens, counts, strict=True))
     loaded = load_vocabulary(folder / "vocab.data")
     assert loaded.tokens == vocabulary.tokens
     assert loaded.digest() == vocabulary.digest() == file_digest(folder / "vocab.data")
@@ -137,7 +137,7 @@ def test_given_words_have_a_row_in_any_case(
     assert built.spelling.counts["</W>"] == built.counts[UNKNOWN_ID]
     assert built.absent == {"海", "草"}
     # A file with counts of zero can be read back.
-    save_counts(built.vocabulary, built.counts, tmp_path / "vocab.counts")
+    save_counts(tmp_path / "vocab.counts", zip(built.vocabulary.tokens, built.counts, strict=True))
     assert load_counts(tmp_path / "vocab.counts", built.vocabulary) == list(built.counts)
 
 
@@ -168,9 +168,8 @@ def test_refused_words_become_unknown_and_are_counted(tmp_path: Path, refuse: st
 # Unknown words, in bounded memory
 
 
-def test_the_rarer_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmo_zh.vocabulary.vocabulary.MAX_WORDS", 10)
-    unknown = BoundedCounts[str]()
+def test_the_rarer_half_is_forgotten() -> None:
+    unknown = BoundedCounts[str](10)
     unknown.add(["花", "花", *"abcdefghi"])
     assert unknown.counts == {"花": 2, **dict.fromkeys("abcdefghi", 1)}
     unknown.add({"花": 5, "j": 1})

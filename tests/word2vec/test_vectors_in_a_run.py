@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from contract.command_line import elmo_zh, settings
-
-from elmo_zh.word2vec.vectors import has_spread
 
 WORDS = [f"词{number}" for number in range(40)]
 OPTIONS = settings(
@@ -47,8 +44,3 @@ def test_few_or_equal_vectors_are_no_start(
     lines = (run / "word2vec.txt").read_text(encoding="utf-8").splitlines()
     assert lines[0] == f"{covered} 3"
     assert ("APP 0.0 0.0 1.0" in lines) is not is_warned
-
-
-def test_vectors_have_spread_if_two_differ() -> None:
-    for vectors, expected in (([[1, 2]], False), ([[1, 2], [1, 2]], False), ([[1, 2], [1, 3]], True), ([], False)):
-        assert has_spread(np.array(vectors, np.float32).reshape(-1, 2)) is expected
