@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from elmo_zh.allocator import keep_freed_memory
@@ -41,9 +42,11 @@ class Engine:
     name only when the file is complete.
     """
 
-    def __init__(self, executor: Executor, *, num_ahead: int) -> None:
-        """Submit `num_ahead` tasks at a time."""
-        self._executor, self._num_ahead = executor, num_ahead
+    def __init__(
+        self, executor: Executor, *, num_ahead: int, killed: type[Exception] = BrokenExecutor, is_remote: bool = False
+    ) -> None:
+        """Submit `num_ahead` tasks at a time; `killed` is raised when workers were killed."""
+        self._executor, self._num_ahead, self._killed, self._is_remote = executor, num_ahead, killed, is_remote
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
         """Do `work` on tasks, read one by one, and yield each task with its result as soon as it finishes."""
@@ -56,13 +59,30 @@ class Engine:
                     return
                 for future in wait_for(submitted, return_when=FIRST_COMPLETED).done:
                     yield submitted.pop(future), future.result()
-        except BrokenExecutor:
+        except self._killed:
             raise ClusterError(
                 _(
                     "A worker process was killed, perhaps because memory ran out. Run the command again with fewer"
-                    " workers: --set text.num_workers=1"
+                    " workers (on one machine: --set text.num_workers=1) or with more memory for each."
                 )
             ) from None
+        except CancelledError:
+            raise ClusterError(
+                _("The connection to the Dask scheduler was lost. Run the command again: finished tasks are skipped.")
+            ) from None
+        except FileNotFoundError as error:
+            if not self._is_remote:
+                raise
+            raise unshared_disk(error.filename) from None
+
+
+def unshared_disk(path: str | Path) -> ClusterError:
+    """Return the error for a path that is not on every machine."""
+    message = _(
+        "{path} cannot be found on another machine. Workers must have access to the same disk, at the same path as on"
+        " this machine."
+    )
+    return ClusterError(message.format(path=path))
 
 
 class _InThisProcess(Executor):
@@ -174,6 +194,7 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
     if importlib.util.find_spec("distributed") is None:
         raise ClusterError(needs("--engine dask", "distributed", "dask"))
     from distributed import Client
+    from distributed.scheduler import KilledWorker
 
     with ExitStack() as stack:
         try:
@@ -189,30 +210,5 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
             ) from None
         num_ahead = max(_LEAST_AHEAD, 4 * sum(client.nthreads().values()))
         # pure=False: run a task even if an equal one ran before, since the files may have been removed meanwhile.
-        yield _DaskEngine(client.get_executor(pure=False), num_ahead=num_ahead)
-
-
-class _DaskEngine(Engine):
-    def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        from distributed.scheduler import KilledWorker
-
-        try:
-            yield from super().run(work, tasks)
-        except KilledWorker as error:
-            raise ClusterError(
-                _(
-                    "Several Dask workers died while running the same task, the last one at {address}, perhaps because"
-                    " memory ran out. Look at their logs, give them more memory, and run the command again."
-                ).format(address=error.last_worker.address)
-            ) from None
-        except FileNotFoundError as error:
-            raise ClusterError(
-                _(
-                    "A Dask worker cannot find {path}. Workers must have access to the same disk, at the same path as"
-                    " on this machine."
-                ).format(path=error.filename)
-            ) from None
-        except CancelledError:
-            raise ClusterError(
-                _("The connection to the Dask scheduler was lost. Run the command again: finished tasks are skipped.")
-            ) from None
+        executor = client.get_executor(pure=False)
+        yield Engine(executor, num_ahead=num_ahead, killed=KilledWorker, is_remote=True)

@@ -15,7 +15,7 @@ from elmo_zh.invocation import command, train_command
 from elmo_zh.language import N_, _
 from elmo_zh.names import label
 from elmo_zh.run.files import folder_bytes, read_json, require_regular
-from elmo_zh.run.layout import LATEST, RUNS, RunDir, explain_no_run, is_run, iter_runs
+from elmo_zh.run.layout import LATEST, RUNS, RunDir, explain_no_run, iter_runs
 from elmo_zh.run.outputs import KINDS, changed_files, kind_of, load_mark, require_unchanged
 from elmo_zh.run.record import corpus_names, ended_at, load_records
 from elmo_zh.run.reporter import aligned, first_ten, format_bytes, format_date, format_seconds
@@ -72,11 +72,7 @@ def describe(path: Path, *, check: bool = False, device: str = "auto") -> Descri
 
     With `check`, also compute the self-test of a bundle, or compare the digests of the files of another output.
     """
-    if path == RUNS and not any(iter_runs(path)):
-        advice = _("There are no runs in {path}. Train a model with: {command}")
-        lines = [advice.format(path=path, command=train_command())]
-        return Description({"kind": "folder of runs", "path": str(path), "runs": []}, lines)
-    if not path.is_dir():
+    if not path.is_dir() and path != RUNS:
         raise RunError(explain_no_run(path) if path.parent == RUNS else explain_no_bundle(path))
     kind = "bundle" if BundleLayout(path).info.is_file() else kind_of(path)
     if kind:
@@ -85,13 +81,16 @@ def describe(path: Path, *, check: bool = False, device: str = "auto") -> Descri
         return _describe_bundle(path, check=check, device=device)
     if kind in _SHOWN:
         return _describe_output(path, kind, check=check)
-    if kind == "run" or is_run(path):
+    if kind == "run":
         return _describe_run(path, check=check)
     if (path / "options.json").is_file() or (path / "char.dic").is_file():
         return _describe_foreign(path)
-    if runs := list_runs(path):
-        return Description({"kind": "folder of runs", "path": str(path), "runs": runs}, [*list_lines(runs)])
-    raise RunError(explain_no_run(path))
+    runs = list_runs(path)
+    if not runs and path != RUNS:
+        raise RunError(explain_no_run(path))
+    advice = _("There are no runs in {path}. Train a model with: {command}").format(path=path, command=train_command())
+    lines = [*list_lines(runs)] if runs else [advice]
+    return Description({"kind": "folder of runs", "path": str(path), "runs": runs}, lines)
 
 
 def _describe_output(path: Path, kind: str, *, check: bool) -> Description:
@@ -213,7 +212,6 @@ def _describe_run(path: Path, *, check: bool) -> Description:
 def describe_run(path: Path) -> dict[str, Any]:
     """Describe a run, finished or not, from the records of its stages; damaged records count as missing."""
     run = RunDir(path)
-    require_regular(*path.rglob("*"))
     records = load_records(run, damaged_is_none=True)
     finished = {name: record for name, record in records.items() if record.get("finished")}
     segmented, trained = (finished.get(name, {}).get("counts", {}) for name in ("segment", "train"))

@@ -168,13 +168,13 @@ def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
 
 def _try_lines(lines: Sequence[str], config: Config) -> Trial:
     """Run the stages in one process, with one epoch of word2vec."""
-    text = replace(config.text, format="text", encoding="utf-8", field="", document="line", num_workers=1)
+    text = replace(config.text, format="text", encoding="utf-8", field="", document="line")
     config = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         path, run = Path(folder, "sample.txt"), RunDir(Path(folder, "run"))
         written = "".join(f"{line}\n" for line in lines)
         path.write_text(written, encoding="utf-8", errors="replace", newline="\n")
-        context = StageContext(run=run, config=config, reporter=SilentReporter())
+        context = StageContext(run=run, config=config, reporter=SilentReporter(), engine=EngineChoice(num_workers=1))
         counts = dict(segment(context, [str(path)]).counts)
         counts |= {name: counts[f"train_{name}"] + counts[f"heldout_{name}"] for name in ("sentences", "tokens")}
         counts |= vocab(context).counts

@@ -20,9 +20,10 @@ from elmo_zh.run.reporter import format_bytes
 
 # The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
-# The end of the name of an old folder that was moved aside for a new one; and of any temporary name.
+# The end of the name of an old folder that was moved aside for a new one; and of any temporary name, also of one beside
+# a temporary path.
 _REPLACED = f".replaced{UNFINISHED}"
-_TEMPORARY = re.compile(r"\.[0-9a-f]{32}(\.replaced)?\.unfinished$")
+_TEMPORARY = re.compile(r"(\.[0-9a-f]{32}(\.replaced)?\.unfinished)+$")
 ADVICE = N_(
     "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
 )
@@ -77,11 +78,21 @@ def atomic_path(path: Path) -> Iterator[Path]:
     It removes anything that a killed process left, so only one process at a time may write the same path.
     """
     require_regular(path)
-    make_folder(path.parent)
     for left_over in _left_over(path):
         _restore(left_over, path) if left_over.name.endswith(_REPLACED) else remove(left_over)
-    unfinished = temporary_path(path)
-    replaced = temporary_path(path, _REPLACED)
+    with written_once(path) as unfinished:
+        yield unfinished
+
+
+@contextmanager
+def written_once(path: Path) -> Iterator[Path]:
+    """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
+
+    Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
+    wins, so all should write the same content.
+    """
+    make_folder(path.parent)
+    unfinished, replaced = temporary_path(path), temporary_path(path, _REPLACED)
     try:
         with full_disk_named(path, unfinished):
             yield unfinished
@@ -94,25 +105,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         remove(unfinished)
         _restore(replaced, path)
-
-
-@contextmanager
-def written_once(path: Path) -> Iterator[Path]:
-    """Yield a temporary path for a file, which replaces `path` only if the block succeeds.
-
-    Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
-    wins, so all should write the same content.
-    """
-    make_folder(path.parent)
-    unfinished = temporary_path(path)
-    try:
-        with full_disk_named(path, unfinished):
-            yield unfinished
-            _sync(unfinished)
-            unfinished.replace(path)
-            sync_folder(path.parent)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def temporary_path(path: Path, suffix: str = UNFINISHED) -> Path:

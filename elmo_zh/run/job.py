@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from elmo_zh.engine import Engine, Shared, ThisProcess
+from elmo_zh.engine import Engine, Shared, ThisProcess, unshared_disk
 from elmo_zh.errors import ClusterError, CorpusError, OutputError
 from elmo_zh.language import _
 from elmo_zh.run.files import (
@@ -348,12 +348,7 @@ class Work:
             for task, computed in engine.run(_compute, iter_tasks()):
                 task.result.write(*computed)
                 if not task.result.is_whole():
-                    raise ClusterError(
-                        _(
-                            "A worker wrote {folder}, but this machine cannot see it. Workers must have access to the"
-                            " same disk, at the same path as on this machine."
-                        ).format(folder=task.result.folder)
-                    )
+                    raise unshared_disk(task.result.folder)
                 progress.update(step.size(task.result.value()))
                 pending.discard(task.result.name)
                 while waiting and waiting[0].name not in pending:

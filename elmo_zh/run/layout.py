@@ -10,7 +10,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.invocation import train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, final_name, make_folder, require_regular
-from elmo_zh.run.outputs import MARK, locked, write_mark
+from elmo_zh.run.outputs import MARK, kind_of, locked, write_mark
 from elmo_zh.run.stage_table import STAGES
 
 # Bump it when a program that knows the old number would misread a run.
@@ -19,11 +19,6 @@ RUN_FORMAT = 1
 RUNS = Path("runs")
 # A link to the run whose model is used by default.
 LATEST = RUNS / "latest"
-
-
-def documents_beside(segmented: Path) -> Path:
-    """Return the path of a segmented file's document sizes: sentences per document, little-endian uint32."""
-    return segmented.with_suffix(".documents")
 
 
 class RunDir:
@@ -100,7 +95,6 @@ class RunDir:
         if not create and not self.path.exists():
             raise RunError(explain_no_run(self.path))
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        require_regular(*self.path.rglob("*"))
         is_new = not (self.path / MARK).exists()
         try:
             make_folder(self.path)
@@ -118,8 +112,8 @@ class RunDir:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run, that is, whether it has settings or records of stages."""
-    return RunDir(path).config.is_file() or (path / "stages").is_dir()
+    """Return whether a folder is a run."""
+    return kind_of(path) == "run"
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:

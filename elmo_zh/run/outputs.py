@@ -64,10 +64,10 @@ def claimed_output(
     Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
     """
     gaps = {"path": output, "option": names[0], "force": names[1]}
-    if output.is_dir() and not is_own(output):
-        message = _("{path} is a folder with content that this command did not create. Choose another {option}.")
-        raise OutputError(message.format(**gaps))
     require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
+    if output.exists() and not is_own(output):
+        message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
+        raise OutputError(message.format(**gaps))
     make_folder(output.parent)
     if not os.access(output.parent, os.W_OK):
         message = _("{folder} is not writable. Change its permissions, or choose another folder.")
@@ -76,9 +76,6 @@ def claimed_output(
         remove_left_over(output.with_name(output.name + PARTS))  # by a command that was killed while it removed them
         if output.exists() and not force:
             message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
-            raise OutputError(message.format(**gaps))
-        if output.exists() and not is_own(output):
-            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
             raise OutputError(message.format(**gaps))
         yield
 
@@ -154,7 +151,7 @@ class Kind:
 # the digests of the bundle. Indexes, tasks, comparisons, probes and runs of earlier versions have none either.
 KINDS = {
     "bundle": Kind(N_("a model bundle"), ("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
-    "run": Kind(N_("a run"), ("config.toml", "stages")),
+    "run": Kind(N_("a run"), ("stages",)),
     "index": Kind(N_("an index"), ("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
     "task": Kind(N_("a trained task"), ("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
     "comparison": Kind(N_("a comparison"), ("comparison.json", "comparison.md")),

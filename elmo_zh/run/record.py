@@ -17,7 +17,7 @@ from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.reporter import Reporter, counted, first_ten
-from elmo_zh.run.stage_table import EXPORT, STAGES, Stage, earlier_stages, maker_of, makers_for
+from elmo_zh.run.stage_table import EXPORT, STAGES, Stage, maker_of, makers_for
 from elmo_zh.version import __version__
 
 RECORD_FORMAT = 2
@@ -41,7 +41,7 @@ class StageContext:
     config: Config  # The final settings, as `stages.settings.resolve_settings` returns them
     reporter: Reporter
     force: bool = False  # Run even if nothing has changed, and discard training that depends on the stage
-    engine: EngineChoice | None = None  # Default: local processes, as many as the settings and the inputs call for
+    engine: EngineChoice = field(default_factory=EngineChoice)
 
 
 def run_stage(
@@ -65,20 +65,12 @@ def run_stage(
         RunError: If an input is missing or damaged, or a changed stage would make the run's checkpoints useless.
     """
     run, config, force = context.run, context.config, context.force
-    paths = {**input_files(stage, context), **(files or {})}
-    require_files(run, paths.values())
-    require_same_settings(stage, run, config, facts or {})
+    new = describe_stage(stage, context, files or {}, facts or {})
     old = load_record(run.stage_record(stage.name), damaged_is_none=force)
-    new = {
-        "settings": {**stage.settings(config), **(facts or {})},
-        "budget": stage.budget_settings(config),
-        "inputs": describe_files(paths, old.get("inputs", {})),
-    }
     changes = describe_changes(old, new) if old else []
     if not force and stage is not EXPORT and is_in_training(run):
         missing = _("the record of how the checkpoints were made is missing")
         _require_no_loss(run, changes or ([missing] if stage.resumes and not old else []))
-    require_intact(stage, run, new["inputs"])
     is_finished = old.get("finished") and not old.get("continues")
     is_finished = is_finished and old["budget"] == new["budget"] and not (changes or force)
     if is_finished and _are_unchanged({name: run.path / name for name in old["outputs"]}, old["outputs"]):
@@ -91,6 +83,24 @@ def run_stage(
         message = _("{stage} runs again: {changes}.")
         context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
     return _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
+
+
+def describe_stage(
+    stage: Stage, context: StageContext, files: Mapping[str, Path], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what decides a stage's result, for its record; raise RunError if an input is missing or damaged."""
+    run, config = context.run, context.config
+    paths = {**input_files(stage, context), **files}
+    require_files(run, paths.values())
+    _require_same_settings(stage, run, config, facts)
+    known = load_record(run.stage_record(stage.name), damaged_is_none=context.force).get("inputs", {})
+    inputs = describe_files(paths, known)
+    _require_intact(stage, run, inputs)
+    return {
+        "settings": {**stage.settings(config), **facts},
+        "budget": stage.budget_settings(config),
+        "inputs": inputs,
+    }
 
 
 def _require_no_loss(run: RunDir, changes: Sequence[str]) -> None:
@@ -159,12 +169,12 @@ def require_files(run: RunDir, paths: Iterable[Path]) -> None:
             raise RunError.missing(path, maker.command(run.path))
 
 
-def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
+def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
     """Raise RunError if an input that must be intact has changed since the stage that makes it recorded it.
 
     `described` has the digests of inputs that are already known.
     """
-    for maker in earlier_stages(stage):
+    for maker in STAGES:
         recorded = load_record(run.stage_record(maker.name), damaged_is_none=True).get("outputs", {})
         intact = [name for name in recorded if any(fnmatch(name, pattern) for pattern in stage.intact_inputs)]
         files = {name: run.path / name for name in intact if (run.path / name).is_file()}
@@ -174,7 +184,7 @@ def require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> N
                 raise RunError.damaged(files[name], reason, maker.command(run.path, "--force"))
 
 
-def require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
+def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
     """Raise RunError if a stage on which this one depends ran with other settings, which this one does not use."""
     needed = makers_for(stage, config)
     for maker in filter(needed.__contains__, STAGES):

@@ -119,7 +119,7 @@ ENCODE = Stage(
     name="encode",
     reads=("model.mode", "text.split_unknown"),
     inputs=lambda _: ("segmented/train-*.txt", "vocab.data", "character_counts.tsv"),
-    optional_inputs=("segmented/heldout-*.txt", "segmented/train-*.documents"),
+    optional_inputs=("segmented/heldout-*.txt",),
     makes=("ids",),
 )
 TRAIN = Stage(
@@ -145,11 +145,6 @@ STAGES = (SEGMENT, VOCAB, WORD2VEC, ENCODE, TRAIN, EXPORT)
 def maker_of(name: Path) -> Stage | None:
     """Return the stage that makes a file or folder of a run, given relative to the run, or None if none does."""
     return next((stage for stage in STAGES if name.parts[0] in stage.makes), None)
-
-
-def earlier_stages(stage: Stage) -> tuple[Stage, ...]:
-    """Return the stages that run before a stage."""
-    return STAGES[: STAGES.index(stage)]
 
 
 def later_stages(stage: Stage) -> tuple[Stage, ...]:

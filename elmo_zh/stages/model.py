@@ -15,10 +15,8 @@ from elmo_zh.run.layout import LATEST, RunDir
 from elmo_zh.run.record import (
     StageContext,
     StageResult,
-    input_files,
+    describe_stage,
     require_files,
-    require_intact,
-    require_same_settings,
     run_stage,
     source_digest,
 )
@@ -108,17 +106,14 @@ def export(
 ) -> StageResult:
     """Write a checkpoint (best, last or a step number) as a bundle: to RUN/model, or to `output` in the given form."""
     run, config, reporter = context.run, context.config, context.reporter
-    input_files(EXPORT, context)
+    facts = {"checkpoint": checkpoint, **text_settings(config, run.user_dictionary if config.text.dictionary else None)}
+    describe_stage(EXPORT, context, {}, facts)  # which checks the inputs
     from elmo_zh.training.checkpoint import CheckpointFolder
     from elmo_zh.training.export import choose_step, export_checkpoint
 
-    dictionary = run.user_dictionary if config.text.dictionary else None
-    facts = {"checkpoint": checkpoint, **text_settings(config, dictionary)}
-    require_same_settings(EXPORT, run, config, facts)
     step = choose_step(CheckpointFolder(run.checkpoints), checkpoint, run)
     if output is not None:
         # An export to another place is not a stage of the run: it is never skipped, and leaves no record.
-        require_intact(EXPORT, run, {})
         export_checkpoint(run, config, step, output, form=form, force=context.force, reporter=reporter)
         return StageResult(counts={"step": step}, skipped=False)
 

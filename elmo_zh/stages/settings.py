@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import explain_no_bundle
@@ -26,6 +26,8 @@ from elmo_zh.text.segmenters import describe_segmenter
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
+
+S = TypeVar("S", TextConfig, ModelConfig)
 
 
 def resolve_settings(
@@ -61,8 +63,8 @@ def resolve_settings(
 
     if SEGMENT in stages and not run.config.exists():
         config = replace(config, text=take_text_settings(config.text, load_bundle(Path(init)), named, reporter))
-    if (is_in_training(run) and not force) or _has_used(run, init):
-        return config
+    if (is_in_training(run) and not force) or not Path(init).exists():
+        return config  # the run has started from it; if it has not, the stage says that it is missing
     if SEGMENT in stages:
         prepared = text_settings(config, find_user_dictionary(run, config))
     else:
@@ -78,30 +80,19 @@ def resolve_settings(
 
 
 def _with_real_paths(run: RunDir, config: Config, stages: Collection[Stage]) -> Config:
-    known = run.load_config(None, [])
-    known_paths, real_paths = _real_inits(known), _real_inits(config)
-    names = [stage.name for stage in stages]
-    for section, path in real_paths.items():
-        config = replace(config, **{section: replace(getattr(config, section), init=path)})
-        is_new = section in names and path != known_paths.get(section)
-        if is_new and not BundleLayout(Path(path)).info.is_file():
-            raise BundleError(explain_no_bundle(Path(path)))
+    known, names = run.load_config(None, []), [stage.name for stage in stages]
+    for section in ("vocab", "train"):
+        settings = getattr(config, section)
+        path = Path(settings.init).resolve()
+        if settings.init:
+            config = replace(config, **{section: replace(settings, init=str(path))})
+            is_new = section in names and str(path) != getattr(known, section).init
+            if is_new and not BundleLayout(path).info.is_file():
+                raise BundleError(explain_no_bundle(path))
     words = config.vocab.words
     if words and VOCAB in stages and words != known.vocab.words:
         require_files(run, [Path(words)])
     return config
-
-
-def _real_inits(config: Config) -> dict[str, str]:
-    paths = {"vocab": config.vocab.init, "train": config.train.init}
-    return {section: str(Path(path).resolve()) for section, path in paths.items() if path}
-
-
-def _has_used(run: RunDir, init: str) -> bool:
-    """Return whether a stage of the run has already used the bundle to start from, which is gone."""
-    records = (load_record(run.stage_record(name), damaged_is_none=True) for name in ("vocab", "train"))
-    was_used = any({"vocab.init", "train.init"} & record.get("settings", {}).keys() for record in records)
-    return was_used and not Path(init).exists()
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
@@ -161,12 +152,12 @@ def take_model_settings(
     config: ModelConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter
 ) -> ModelConfig:
     """Return the settings of section model with the bundle's values; raise RunError if those `named` differ."""
-    different = {name: value for name, value in model_settings(bundle).items() if getattr(config, name) != value}
-    if refused := {name: value for name, value in different.items() if f"model.{name}" in named}:
+    settings = model_settings(bundle)
+    refused = {name: value for name, value in settings.items() if f"model.{name}" in named}
+    if changes := _changes("model", config, refused):
         message = _("{path} has different model settings ({listed}). To start from that model, leave out yours.")
-        raise RunError(message.format(path=bundle.path, listed=_changes("model", config, refused)))
-    _report("model", config, different, bundle, reporter)
-    return replace(config, **different)
+        raise RunError(message.format(path=bundle.path, listed=changes))
+    return _with_values("model", config, settings, bundle, reporter)
 
 
 def take_text_settings(config: TextConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> TextConfig:
@@ -175,9 +166,7 @@ def take_text_settings(config: TextConfig, bundle: "Bundle", named: Collection[s
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))
     names = [name for name in with_defaults(bundle.info["text"]) if name in there and f"text.{name}" not in named]
-    different = {name: there[name] for name in names if getattr(config, name) != there[name]}
-    _report("text", config, different, bundle, reporter)
-    return replace(config, **different)
+    return _with_values("text", config, {name: there[name] for name in names}, bundle, reporter)
 
 
 def _changes(section: str, config: Any, values: Mapping[str, Any]) -> str:
@@ -185,10 +174,10 @@ def _changes(section: str, config: Any, values: Mapping[str, Any]) -> str:
     return ", ".join(describe_settings(before, {f"{section}.{name}": value for name, value in values.items()}))
 
 
-def _report(section: str, config: Any, values: Mapping[str, Any], bundle: "Bundle", reporter: Reporter) -> None:
-    if values:
-        message = _("Settings taken from {path}: {listed}.")
-        reporter.note(message.format(path=bundle.path, listed=_changes(section, config, values)))
+def _with_values(section: str, config: S, values: Mapping[str, Any], bundle: "Bundle", reporter: Reporter) -> S:
+    if changes := _changes(section, config, values):
+        reporter.note(_("Settings taken from {path}: {listed}.").format(path=bundle.path, listed=changes))
+    return replace(config, **values)
 
 
 def require_same_text(bundle: "Bundle", settings: Mapping[str, Any], reporter: Reporter) -> None:

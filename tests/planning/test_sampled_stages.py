@@ -1,6 +1,5 @@
 """A sample represents the whole corpus."""
 
-import bz2
 import gzip
 import json
 from collections import Counter
@@ -8,19 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from packed import zip_of
 from planning.corpora import figures_of, lines, sample_of
 
 from elmo_zh.planning import plan
 
 TEXT = lines(20_000)
-
-
-def zip_of_tables(path: Path, text: Sequence[str]) -> None:
-    members: dict[str, bytes | str] = {"picture.png": b"\x89PNG" * 10_000}
-    for name, part in (("a.csv", text[: len(text) // 3]), ("b/b.csv", text[len(text) // 3 :])):
-        members[name] = "id,review\n" + "".join(f"1,{line}\n" for line in part)
-    zip_of(path, members)
 
 
 def write_small_files(folder: Path, text: Sequence[str]) -> None:
@@ -35,8 +26,6 @@ def records(text: Sequence[str]) -> bytes:
 
 FORMS: dict[str, Callable[[Path, Sequence[str]], object]] = {
     "a.jsonl.gz": lambda path, text: path.write_bytes(gzip.compress(records(text))),
-    "a.txt.bz2": lambda path, text: path.write_bytes(bz2.compress("\r\n".join(text).encode("utf-16"))),
-    "a.zip": zip_of_tables,
     "many": write_small_files,
 }
 
