@@ -189,8 +189,6 @@ def _unpickled(pickled: bytes) -> Any:
 @contextmanager
 def dask_workers(scheduler: str) -> Iterator[Engine]:
     """Yield an engine for the workers of a Dask scheduler, on machines that see the same files at the same paths."""
-    if not scheduler:  # Dask would start a cluster of its own
-        raise ClusterError(_("--engine dask and --scheduler ADDRESS must be used together. Give both or neither."))
     if importlib.util.find_spec("distributed") is None:
         raise ClusterError(needs("--engine dask", "distributed", "dask"))
     from distributed import Client
