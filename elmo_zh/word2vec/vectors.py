@@ -54,7 +54,7 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the vocabulary with each row's count (that of <S> is the number of sentences), settings."""
+    """The text to train on, the vocabulary, each row's count (for <S>, the number of sentences), the settings."""
 
     files: Sequence[Path]
     vocabulary: Vocabulary
@@ -64,7 +64,7 @@ class TrainingJob:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The rows that get vectors: those of words that occur in the text, int64, shape (num_rows,)."""
+        """The rows of the words that occur in the text, which get vectors, int64, shape (num_rows,)."""
         return np.array([row for row in range(len(SPECIALS), len(self.vocabulary)) if self.counts[row]], np.int64)
 
     @property
