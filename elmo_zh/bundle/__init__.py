@@ -26,8 +26,10 @@ def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) ->
     names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
     is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
     if names and not (force and is_model):
-        message = _("{path} already exists. Choose another --output, or, if this is a model, add --force.")
-        raise OutputError(message.format(path=output))
+        message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
+        if not is_model:
+            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
+        raise OutputError(message.format(path=output, option="--output", force="--force"))
 
 
 @dataclass(frozen=True, kw_only=True)

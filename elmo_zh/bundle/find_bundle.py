@@ -112,9 +112,8 @@ def next_step_of_run(path: Path) -> str:
     if BundleLayout(run.model).info.is_file():
         return _("Its model is {path}").format(path=run.model)
     if run.checkpoints.is_dir():
-        return _("Export its model first: {command}").format(command=command("export", "--run", path))
-    again = train_command(run=str(path))
-    return _("The run has not been trained yet. Continue with: {command}").format(command=again)
+        return _("Next: {command}").format(command=command("export", "--run", path))
+    return _("Next: {command}").format(command=train_command(run=str(path)))
 
 
 def require_no_bundle(path: Path) -> None:

@@ -125,8 +125,8 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
                 _("Files are segmented as set, an index as its model was. To count as in an index, give --index.")
             )
     if not len(tokens.ends):
-        message = _("{files}: no text found. Give at least one file that contains text.")
-        raise CorpusError(message.format(files=first_ten(files)))
+        message = _("{names}: no text found. Use files that contain text.")
+        raise CorpusError(message.format(names=first_ten(files)))
     wanted = wanted_lines(tokens.columns, len(tokens.ends), choice.where)
     read = ReadTexts(tokens, folded, index, wanted, prepare)
     read.note_types(names_in_condition(choice.where), common.console)

@@ -15,7 +15,7 @@ from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.index_files import free_name, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.tables import cell, save_rows
@@ -33,6 +33,11 @@ _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLACE = re.compile(r"([1-9])([LR])")
 _DESCENDING = ("cosine", "surprisal")
 _SCORED_LINES = 500
+
+_NO_VECTORS = N_(
+    "{path} has no vectors of {word} in these lines, because an index leaves out rare words and some occurrences of"
+    " frequent words. Choose other lines, or write it again with --max-per-word 0 and a lower --min-count."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,13 +199,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
         if len(numbers):
             vectors[row] = unit_rows(index.vectors(layer)[numbers]).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
-        raise ElmoZhError(
-            _(
-                "--like {number}: the index has no vector for this match, because an index leaves out rare words and"
-                " some occurrences of frequent words. Choose another line, or rebuild the index with --max-per-word 0"
-                " and a lower --min-count."
-            ).format(number=like)
-        )
+        raise ElmoZhError(_(_NO_VECTORS).format(path=index.path, word=f"--like {like}"))
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
 
@@ -216,12 +215,7 @@ def match_usages(
     own = (usage_of.get(int(numbers[0])) if len(numbers) else None for numbers in match_occurrences(index, found))
     found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
     if np.isnan(found_usages).all():
-        raise ElmoZhError(
-            _(
-                "{path} has no vectors of {word} in these lines, because an index leaves out some occurrences of"
-                " frequent words. Choose other lines, or rebuild the index with --max-per-word 0."
-            ).format(path=index.path, word=word)
-        )
+        raise ElmoZhError(_(_NO_VECTORS).format(path=index.path, word=word))
     return found_usages
 
 

@@ -309,7 +309,8 @@ class IndexJob:
                 hints.give("cut lines", describe_cuts(text.name, tokens.counts.cut_lines))
             read.append(_ReadText(text, about["digest"], tokens))
         if not read:
-            raise CorpusError(_("The folder contains no text files. Give text files, or a folder that contains some."))
+            message = _("{names}: no text found. Use files that contain text.")
+            raise CorpusError(message.format(names=first_ten([text.name for text in self.texts])))
         return read
 
     def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:

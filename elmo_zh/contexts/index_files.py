@@ -90,7 +90,7 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
     """Return a column; if there is no such column, raise a ConfigError that lists the columns."""
     if name not in columns:
         close = get_close_matches(name, columns, 1, cutoff=0.5)
-        meant = _("Did you mean {close}? ").format(close=close[0]) if close else ""
+        meant = _("Did you mean {name}?").format(name=close[0]) + " " if close else ""
         raise ConfigError(
             _("{option}: the texts have no column {name}. {meant}Their columns are: {columns}").format(
                 option=option, name=name, meant=meant, columns=", ".join(columns)

@@ -21,7 +21,7 @@ from elmo_zh.corpus.readers.row_texts import parse_fields
 from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.job import Files, Step, Work
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Reporter, SilentReporter, first_ten
 from elmo_zh.run.tables import write_rows
 from elmo_zh.scoring import TextCost
 from elmo_zh.text.sentences import iter_windows
@@ -217,11 +217,8 @@ def evaluate_texts(
         for line in _iter_scored(LineScores(scorer), texts, reporter):
             counts.add(line.score)
     if not counts.cost.num_sentences:
-        raise CorpusError(
-            _("{value}: there is no sentence to score. Give a file with text.").format(
-                value=", ".join(text.name for text in texts)
-            )
-        )
+        message = _("{names}: no text found. Use files that contain text.")
+        raise CorpusError(message.format(names=first_ten([text.name for text in texts])))
     return counts
 
 

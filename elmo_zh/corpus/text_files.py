@@ -123,10 +123,9 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte = offset + start + error.start
             raise CorpusError(
-                _(
-                    "{path}: line {number}, byte {place} (0x{value:02x}) is not UTF-8. Convert the file first, for"
-                    " example: iconv -f GB18030 -t UTF-8 OLD > NEW"
-                ).format(path=path, number=number, place=byte, value=raw[start + error.start])
+                _("{path} is not UTF-8. Convert it first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW").format(
+                    path=f"{path}: line {number}, byte {byte} (0x{raw[start + error.start]:02x})"
+                )
             ) from None
         offset += len(raw)
 

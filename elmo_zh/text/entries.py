@@ -51,13 +51,12 @@ class Entries:
         """Warn of the entries without effect, if there are any."""
         if self.num_left_out:
             examples = [_("line {line}: {entry}").format(line=line, entry=entry) for line, entry in self._examples]
+            shown = "; ".join(examples)
             if others := self.num_left_out - len(examples):
-                examples.append(_("and {others} more").format(others=f"{others:,}"))
+                shown = _("{names} and {count:,} more").format(names=shown, count=others)
             number = counted(self.num_left_out, "{number} entry", "{number} entries")
             reporter.warn(
-                _("{path}: {number} without effect. {examples}.").format(
-                    path=self.path, number=number, examples="; ".join(examples)
-                )
+                _("{path}: {number} without effect. {examples}.").format(path=self.path, number=number, examples=shown)
             )
 
 

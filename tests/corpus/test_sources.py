@@ -67,7 +67,7 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, lines: li
 def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, line: int, byte: int, value: str) -> None:
     path = written(tmp_path / f"a.txt{suffix}", FILES[suffix](content))
     told = message_of(CorpusError, lambda: list(iter_lines(path)))
-    assert told.startswith(f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8. Convert the file first, for ")
+    assert told.startswith(f"{path}: line {line}, byte {byte} (0x{value}) is not UTF-8. Convert it first, for ")
     assert told.endswith(" iconv -f GB18030 -t UTF-8 OLD > NEW")
 
 

@@ -22,7 +22,7 @@ def test_a_run_that_is_only_segmented() -> None:
     text.write_text("山\n", encoding="utf-8")
     assert f"segmented/{text.name} has changed" in elmo_zh("info", "run", "--check").errors[0]
     lines = succeed("info", "run").stdout.splitlines()
-    assert lines[-1].startswith("The run has not been trained yet. Continue with: ")
+    assert lines[-1].startswith("Next: ")
 
 
 def test_a_finished_run(run: Path) -> None:

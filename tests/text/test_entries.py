@@ -80,7 +80,7 @@ def test_the_first_five_are_named_in_their_order(tmp_path: Path) -> None:
     _, warning = report_of(path)
     assert warning.startswith(f"{path}: 7 entries without effect. line 2: [一] ")
     assert [f"line {number}:" in warning for number in range(1, 9)] == [False, *[True] * 5, False, False]
-    assert warning.endswith("; and 2 more.")
+    assert warning.endswith(" and 2 more.")
 
 
 def test_a_list_of_words_is_changed_as_the_text_is(tmp_path: Path) -> None:
