@@ -247,9 +247,8 @@ def _show(
     from elmo_zh.explore.server import open_in_browser
 
     with server.serving(build_page(content.overview, live=True), sentences):
-        is_opened = opens and open_in_browser(server.address)
-        line = _("The page is open in your browser: {address}") if is_opened else _("Open {address} in a browser.")
-        common.console.note(line.format(address=server.address))
+        if not (opens and open_in_browser(server.address)):
+            common.console.note(_("Open {address} in a browser.").format(address=server.address))
         result = {"address": server.address, **_counts(content.overview)}
         end = _("Ctrl-C stops the server.")
         common.finish(result, [*figures(result), end], bundle=sentences.embedder.bundle)

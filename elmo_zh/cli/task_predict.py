@@ -75,19 +75,17 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm) -> 
     else:
         with common.claimed(), atomic_path(output) as unfinished, unfinished.open("wb") as file:
             number = _write_predictions(common, task, files, form, file)
-    labelled = counted(number, "{number} text labelled", "{number} texts labelled")
-    if output is None:
-        common.console.note(labelled)
-    else:
-        common.finish({"texts": number}, [labelled])
+    if output is not None:
+        common.finish({"texts": number})
 
 
 def _check_form(task: "TaskModel", form: PredictionForm) -> None:
     description = task.description
     if description.settings.kind != "tag":
         refuse_together(description.settings.kind, {"--format conll": form.format == "conll"})
-    if form.scheme and (form.format != "conll" or not description.scheme):
-        raise click.UsageError(_("--scheme needs --format conll and a task whose tags mark spans. Leave out --scheme."))
+    if form.scheme:
+        other = {f"--format {form.format}": form.format != "conll", "a task without spans": not description.scheme}
+        refuse_together("--scheme", other)
 
 
 def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
@@ -185,7 +183,7 @@ def score(common: Common, /, data: Path, reading: Reading) -> None:
     reading = checked_reading(common, reading, settings.kind, regression=settings.regression)
     metric, count, scores = task.score(data, reading, common.console)
     rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
-    scored = counted(count, "{number} example scored", "{number} examples scored")
+    scored = counted(count, "{number} example", "{number} examples")
     lines = [f"{scored}: {', '.join(rows)}"]
     for label, of_label in scores.get("by_label", {}).items():
         f1, precision, recall = (f"{of_label[name]:.4f}" for name in ("f1", "precision", "recall"))

@@ -17,7 +17,6 @@ from elmo_zh.cli.task_options import (
 )
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import DataFiles, Reading
-from elmo_zh.language import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +59,6 @@ def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files
       elmo-zh task probe tags treebank.conllu --output my-probe
       elmo-zh task probe senses senses.tsv --text my-texts/ --output my-probe
     """
-    if kind == "senses" and data.is_dir():
-        raise click.UsageError(
-            _("{data} is a folder. Give a file of words and senses, such as data/senses.tsv.").format(data=data)
-        )
     reading = checked_reading(common, reading, "tag")
     embedder = load_embedder(common)
     from elmo_zh.tasks.probe import probe_senses, probe_tags

@@ -58,6 +58,7 @@ def convert_model(
     with _opened_source(source, temporary_path(unpacked)) as folder:
         model = _read_source(folder, settings, reporter)
         if settings.warm_on is not None:
+            _refuse_options(source, [] if model.carry_state else ["--warm-on"])  # it starts from zero
             weights = _warm(model, settings.warm_on, reporter, segmented=settings.segmented)
             model = replace(model, weights=weights)
         with atomic_path(output) as unfinished:
@@ -122,8 +123,7 @@ def _read_source(folder: Path, settings: Conversion, reporter: Reporter) -> Bund
         _refuse_options(folder, named)
         model: BundleContent = with_word2vec(load_bundle(folder))
         if settings.text is not None and model.text is not None:
-            message = _("{path} already records how its text was segmented. Leave out --config and --set text.*")
-            raise BundleError(message.format(path=folder))
+            _refuse_options(folder, ["--config", "--set text.*"])
         dictionary = model.user_dictionary or settings.user_dictionary
         return replace(model, user_dictionary=dictionary, text=model.text or settings.text)
     if (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file():
@@ -150,9 +150,6 @@ def _refuse_options(folder: Path, options: list[str]) -> None:
 
 def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bool) -> ModelWeights:
     """Return the weights with the mean state after the sentences of a text as their warm state."""
-    if not model.carry_state:
-        message = _("The model was trained from zero state, so it needs no warm state. Leave out --warm-on.")
-        raise BundleError(message)
     if not text.is_file():
         raise CorpusError.missing(text)
     if not segmented and model.text is None:

@@ -30,6 +30,7 @@ from elmo_zh.corpus.readers.columns import (
     shown_names,
 )
 from elmo_zh.corpus.readers.examples import (
+    NO_EXAMPLES,
     OUTSIDE,
     Example,
     Labelled,
@@ -158,7 +159,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if not records:
         raise _no_rows(text.name)
     if not labelled and (len(records) > 1 or reading.skips_unlabelled):
-        raise UnlabelledError(_("{name}: all labels are empty. Give examples with labels.").format(name=text.name))
+        raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
     if num_empty := len(records) - len(labelled):
         if not reading.skips_unlabelled:
             first = next(where for where, example in records if not example.labels[0])
@@ -194,7 +195,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def _no_rows(name: str) -> CorpusError:
-    return CorpusError(_("{name} has no rows. Give a text and a label in each row.").format(name=name))
+    return CorpusError(_(NO_EXAMPLES).format(name=name))
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
@@ -246,11 +247,7 @@ def _open_records(
     if not rows.sample:
         raise _no_rows(text.name)
     if with_label and rows.is_table and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
-        raise UnlabelledError(
-            _("{name} is plain text without labels. Give a table with a text and a label in each row.").format(
-                name=text.name
-            )
-        )
+        raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
     places, has_names = _choose(rows, reading, with_label=with_label)
     names = rows.names(has_header=has_names)
     names = names[: len(rows.sample[0])] if has_names else names

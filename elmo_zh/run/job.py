@@ -277,12 +277,8 @@ class Work:
         manifest = self.path / _MANIFEST
         is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
         if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):
-            raise OutputError(
-                _(
-                    "{path} is not unfinished work of elmo-zh, which needs this name. Move it away, or choose another"
-                    " output."
-                ).format(path=self.path)
-            )
+            message = _("elmo-zh did not write {path}, and needs this name. Move it away.")
+            raise OutputError(message.format(path=self.path))
         try:
             return dict(read_json(manifest, dict[str, Any]))
         except (FileNotFoundError, ValueError):

@@ -103,7 +103,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     """
     import fcntl  # which not every system has
 
-    not_ours = _("{path} is not a lock of elmo-zh, which needs this name. Move it away.").format(path=path)
+    not_ours = _("elmo-zh did not write {path}, and needs this name. Move it away.").format(path=path)
     in_use = _("{path} is in use by another elmo-zh process. Wait until that process ends.").format(path=what)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

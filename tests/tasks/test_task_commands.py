@@ -83,7 +83,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert set(first["probabilities"]) == {"True", "False"}
     piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
     assert piped.stdout == answer.stdout
-    assert " scored: accuracy " in elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs").stdout.splitlines()[0]
+    assert " examples: accuracy " in elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs").stdout.splitlines()[0]
 
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [

@@ -17,10 +17,11 @@ from elmo_zh.config.task_settings import SCHEMES
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.rows import iter_rows
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 Span = tuple[int, int, str]
 OUTSIDE = "O"
+NO_EXAMPLES = N_("{name} has no labelled examples. Give a table of texts and labels, JSON lines, or CoNLL.")
 _TAG = re.compile(r"([BIMESLU])(?:[-_](.+))?")
 # A record says in these fields that a person rejected or skipped it: in Prodigy's exports and in Label Studio's.
 _ANSWERS, _REJECTED = "answer", ("reject", "ignore")

@@ -21,6 +21,7 @@ from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES, shown_names
 from elmo_zh.corpus.readers.examples import (
+    NO_EXAMPLES,
     OUTSIDE,
     STATES,
     Example,
@@ -163,7 +164,7 @@ def _examples_of(name: str, sentences: Sequence[Sentence]) -> tuple[list[Example
     """Convert tagged sentences to examples; return them with notes, and whether their units are words."""
     sentences = [rows for rows in sentences if rows]
     if not sentences:
-        raise CorpusError(_("{name}: no sentence was found. Give one token and its tag per line.").format(name=name))
+        raise CorpusError(_(NO_EXAMPLES).format(name=name))
     tokens = [row.token for rows in sentences for row in rows]
     long = [token for token in tokens if len(token) >= _LONG_TOKEN and count_han([token]) >= _LONG_TOKEN]
     if len(long) > _MOST_LONG * len(tokens):
@@ -352,7 +353,7 @@ def _read_spans(
 ) -> tuple[list[Example], list[str]]:
     """Return the texts of records with a BIOES tag for each character, and notes on how they were read."""
     if not records:
-        raise CorpusError(_("{name} has no records. Give one JSON object per line.").format(name=text.name))
+        raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
     others = Counter[str]()
     text_names, list_names = [text_column] if text_column else _TEXTS, [label_column] if label_column else _LIST_NAMES
     # Label Studio leaves the field out where a text has no spans.
