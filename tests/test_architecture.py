@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from contract.command_line import run_python
-
 PACKAGE = Path(__file__).parents[1] / "elmo_zh"
 MODULES = {
     ".".join(("elmo_zh", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -131,10 +129,3 @@ def test_the_model_opens_no_file_and_logs_nothing() -> None:
             may_warn = module == "elmo_zh.model.kernels.products"
             speaking = (".open", ".read_text", *([] if may_warn else [".warn"]))
             assert not any(call == "open" or call.endswith(speaking) for call in calls_of(module))
-
-
-def test_the_command_line_imports_heavy_things_inside_functions_only() -> None:
-    """So that --help answers at once."""
-    answer = run_python("-c", "import sys, elmo_zh.cli; print(*sys.modules)", cwd=PACKAGE.parent)
-    assert not {"torch", "gensim", "jieba", "rjieba", "matplotlib", "h5py"} & set(answer.stdout.split())
-    assert "elmo_zh.config" in answer.stdout.split()

@@ -31,6 +31,3 @@ def test_a_star_import_without_scikit_learn() -> None:
     found = ast.literal_eval(run(f"import sys; sys.modules['sklearn'] = None; {STAR}"))
     assert {"ElmoEmbedder", "LineScorer"} <= set(found)
     assert not {"ElmoClassifier", "ElmoTagger", "TaskModel"} & set(found)
-
-
-# OpenMP's settings: made before torch starts its threads, and never over the user's own

@@ -1,7 +1,5 @@
 """Wrong input of every kind ends with one line that says what, where and what to do, or with a warning and a result."""
 
-import fcntl
-import os
 import shutil
 from pathlib import Path
 
@@ -80,12 +78,6 @@ def test_a_folder_of_other_files_is_no_run() -> None:
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 
-def test_a_pipe_in_a_run_is_refused_before_it_is_waited_for(run: Path) -> None:
-    os.mkfifo(run / "about.md")
-    for command in (("export", "--run", run), ("train", "--run", run), ("info", run)):
-        assert elmo_zh(*command).only_error().startswith(f"{run / 'about.md'} is a device, a pipe or a socket")
-
-
 @pytest.mark.parametrize(("name", "maker"), [("vocab.counts", "vocab"), ("word2vec.txt", "word2vec")])
 def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: str, maker: str) -> None:
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
@@ -107,14 +99,6 @@ def test_a_damaged_checkpoint_names_the_file_and_the_way_out(run: Path, name: st
     shutil.rmtree(path.parent)
     answer = succeed("train", "--run", run, "--set", "train.max_tokens=2310")
     assert "Resuming from step 90 of 110." in answer.stderr
-
-
-def test_a_run_in_use(run: Path) -> None:
-    with (run / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for command in ("vocab", "train", "export"):
-            assert elmo_zh(command, "--run", run).only_error().startswith(f"{run} is in use by another elmo-zh process")
-    assert elmo_zh("vocab", "--run", run).status == 0
 
 
 # The bundle

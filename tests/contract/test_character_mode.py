@@ -138,7 +138,7 @@ def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: Samp
     assert contents_alone(changeable / "ids") == contents_alone(sample_run.path / "ids")
     # And back. Ids made for the other mode are not trained on.
     told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
-    assert told.startswith(f"{changeable / 'ids'} was encoded for another model.mode.")
+    assert told.startswith(f"{changeable / 'ids'} does not match model.mode.")
     assert told.endswith(f" again with: elmo-zh encode --run {changeable} --force")
     assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0
     assert (changeable / "ids" / "other_words.txt").exists()
