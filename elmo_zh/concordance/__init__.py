@@ -14,10 +14,7 @@ class TextChoice:
     """Options that select texts, and lines within them."""
 
     index: Path | None = declare(
-        None,
-        "Read this index, whose lines are already segmented, instead of files. Default if no files are given: the"
-        " index that explore created.",
-        metavar="INDEX",
+        None, "Read this index, whose lines are already segmented, instead of files.", metavar="INDEX"
     )
     from_name: str | None = declare(
         None,
