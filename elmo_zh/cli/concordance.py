@@ -120,6 +120,10 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         with common.opened_texts(files, from_name=choice.from_name) as texts:
             may_be_wanted = may_match(map(prepare, queries), fold)
             folded = tokens = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
+        if not queries and not common.segmented:
+            common.console.note(
+                _("Files are segmented as set, an index as its model was. To count as in an index, give --index.")
+            )
     if not len(tokens.ends):
         message = _("{names}: no text found. Use files that contain text.")
         raise CorpusError(message.format(names=first_ten(files)))
