@@ -15,17 +15,6 @@ KEYS = [
 ]
 
 
-def lines_of(*arguments: str | Path) -> dict[str, str]:
-    """Return what `info` tells people, by the name before the colon; the path first."""
-    answer = succeed("info", *arguments)
-    assert answer.stderr == ""
-    first, *others = answer.stdout.splitlines()
-    assert first == str(arguments[0])
-    found = dict(line.partition(":")[::2] for line in others)
-    assert len(found) == len(others)
-    return {name: value.strip() for name, value in found.items()}
-
-
 def test_info_of_a_trained_model(sample_run: SampleRun) -> None:
     result = elmo_zh("info", sample_run.model, "--json").result()
     assert list(result) == KEYS
@@ -77,12 +66,10 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
     layer = 2 * 7 * 4 * 13 + 4 * 13 + 13 * 7
     cnn = 261 * 3 + (1 * 3 * 2 + 2) + (2 * 3 * 17 + 17) + 2 * (19 * 19 + 19) + 19 * 7 + 7
     assert result["parameters"] == 2 * 2 * layer + cnn
-    found = lines_of(model)
-    assert found["segmenter"] == found["vocabulary"] == "none"
-    assert "bilm-tf" in found["origin"]
-    assert "lm.hdf5 sha256:12" in found["origin"]
-    assert found["Next"].endswith(" --segmented")
-    assert "--warm-on" in "".join(found)
+    told = succeed("info", model).stdout
+    assert "lm.hdf5 sha256:12" in told
+    assert " --segmented" in told
+    assert "--warm-on" in told
 
 
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:

@@ -44,11 +44,7 @@ def test_content_that_is_no_description(bundle: Path, content: bytes) -> None:
     ("entries", "place"),
     [
         ({"format": LONG}, "$.format"),
-        ({"mode": [LONG]}, "$.mode"),
-        ({"carry_state": LONG}, "$.carry_state"),
-        ({"digests": LONG}, "$.digests"),
         ({"digests": {"vocab.data": 2}}, "$.digests"),
-        ({"text": LONG}, "$.text"),
         ({"segmenter": {"name": "jieba", "dictionary": 2}}, "$.segmenter"),
         ({"origin": {"files": {"a": 2}}}, "$.origin.files"),
         ({"mode": LONG}, "1, xxxxxxxxxxxxxxxxxxxx,"),

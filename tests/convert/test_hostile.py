@@ -109,22 +109,6 @@ FLOATS = np.ones(4 * D, np.float32)
 ChangeWeights = Callable[[h5py.File, Path], object]
 
 
-@pytest.mark.parametrize(
-    "create",
-    [
-        {},
-        *({"data": data} for data in (FLOATS[:-1], FLOATS[:, None], np.array(["1.0"] * 52, dtype="S3"))),
-        {"data": FLOATS.astype(np.int64)},
-        {"data": h5py.Empty("f4")},
-    ],
-)
-def test_a_dataset_that_is_not_what_it_should_be(source: Path, out: Path, create: dict[str, Any]) -> None:
-    path = change_weights(source, f"{CELL}/B", **create)
-    told = refused(source, out)
-    assert told.startswith(f"{path}: dataset {CELL}/B is ")
-    assert "expected floats of shape (52,)" in told
-
-
 def link_elsewhere(name: str) -> ChangeWeights:
     def change(file: h5py.File, folder: Path) -> None:
         with h5py.File(folder / "other.hdf5", "w") as other:

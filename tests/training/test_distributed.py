@@ -29,7 +29,6 @@ from contract.command_line import (
 )
 from messages import message_of
 from safetensors.numpy import load_file
-from training.ranks import mishap
 from waiting import wait_until
 
 from elmo_zh.errors import RunError
@@ -60,10 +59,9 @@ CASES = {
     "characters, every word scored": (*CHARACTERS, "train.softmax=full"),
     "tied": ("model.tie_softmax=true", "train.optimizer=adagrad"),
 }
-# What happens to one of two ranks in the plain case; jobs without a rank concern both.
+# What happens to one of two ranks in the plain case.
 JOBS: dict[str, dict[str, Any]] = {
     "terminated": {"rank": 1, "what": "SIGTERM", "step": 13},
-    "continued": {},
     "not a number": {"rank": 1, "what": "nan", "step": 8},
     "full disk": {"rank": 0, "what": "full disk", "step": 5},
     "killed": {"rank": 1, "what": "SIGKILL", "step": 17},
@@ -153,9 +151,6 @@ def train_as_two(names: Sequence[str], untrained: Runs, folder: Path) -> dict[st
     """
     copied = [name for name in names if name != "repeated"]
     runs = {name: Path(shutil.copytree(untrained(name if name in CASES else PLAIN), folder / name)) for name in copied}
-    if "continued" in runs:
-        with mishap("SIGTERM", 16):
-            assert elmo_zh("train", "--run", runs["continued"]).status == 143
     if "repeated" in names:
         runs["repeated"] = runs[PLAIN]
     jobs = [job_of(runs[name], **JOBS.get(name, {})) for name in names]
@@ -171,7 +166,7 @@ def together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[
 @pytest.fixture(scope="module")
 def more_together(untrained: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ended]]:
     """The other cases and mishaps."""
-    names = [*(name for name in CASES if name != PLAIN), "continued", "not a number", "full disk"]
+    names = [*(name for name in CASES if name != PLAIN), "not a number", "full disk"]
     return train_as_two(names, untrained, tmp_path_factory.mktemp("more"))
 
 
@@ -223,14 +218,6 @@ def test_a_signal_to_one_rank_stops_both_and_one_process_goes_on(
     assert [(status, told.count("Interrupted. Run")) for status, told in ended] == [(143, 1), (143, 0)]
     assert checkpoint_steps(run)[-1] == 14
     assert "Resuming from step 14 of 23." in elmo_zh("train", "--run", run).stderr.splitlines()
-    assert_same_figures(run, alone(PLAIN))
-
-
-@pytest.mark.slow
-def test_two_ranks_go_on_with_what_one_began(alone: Runs, more_together: dict[str, tuple[Path, Ended]]) -> None:
-    run, ended = more_together["continued"]
-    assert [status for status, _ in ended] == [0, 0]
-    assert "Resuming from step 17 of 23." in ended[0][1].splitlines()
     assert_same_figures(run, alone(PLAIN))
 
 

@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_trainings import SENTENCES, SHAPE, SHORT, VOCABULARY, build_trainer, train_some_steps
+from small_trainings import SENTENCES, SHAPE, VOCABULARY, build_trainer
 
-from elmo_zh.config import AUTOMATIC, TrainConfig
+from elmo_zh.config import TrainConfig
 from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.scoring import TextCost, batch_costs, total_cost
 from elmo_zh.training.checkpoint import MetricsFile
-from elmo_zh.training.optimizer import MOST_DROPOUT
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 
@@ -49,13 +48,3 @@ def test_a_tiny_text_is_learned(tmp_path: Path, changes: dict[str, object]) -> N
         assert figures.perplexity > 1.6
     else:
         assert figures.perplexity < 1.55
-
-
-def test_a_dropout_left_open_is_chosen_by_the_epochs(tmp_path: Path) -> None:
-    """SHORT reads its text many times, so that the most dropout is chosen; within one epoch none is."""
-    chosen, most, none = (
-        train_some_steps(tmp_path / str(dropout), torch.device("cpu"), replace(SHORT, dropout=dropout))[1]
-        for dropout in (AUTOMATIC, MOST_DROPOUT, 0.0)
-    )
-    for tensors, is_same in ((most, True), (none, False)):
-        assert all(torch.equal(value, tensors[name]) for name, value in chosen.items()) is is_same

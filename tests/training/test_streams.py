@@ -78,13 +78,11 @@ def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
 LENGTHS = st.lists(st.integers(0, 5), min_size=1, max_size=29)
 
 
-def stored(
-    lengths: Sequence[int], batch_size: int, unroll_steps: int, seed: int = 5, share: range | None = None
-) -> PackedStreams:
+def stored(lengths: Sequence[int], batch_size: int, unroll_steps: int, seed: int = 5) -> PackedStreams:
     sentences = distinct_sentences(lengths)
     ids = np.array([word for words in sentences for word in words], np.uint32)
     offsets = np.cumsum([0, *map(len, sentences)]).astype(np.uint64)
-    return PackedStreams(EncodedSentences(ids, offsets), batch_size, unroll_steps, seed, share)
+    return PackedStreams(EncodedSentences(ids, offsets), batch_size, unroll_steps, seed)
 
 
 @settings(deadline=None, max_examples=101)
@@ -128,24 +126,6 @@ def test_a_saved_position_goes_on_identically(
             restored.restore_position(position)
             assert restored.save_position() == position
             assert all(same(restored.next_batch(), batch) for batch in expected)
-
-
-@settings(deadline=None, max_examples=61)
-@given(LENGTHS, st.integers(1, 3), st.integers(1, 3), st.integers(1, 13))
-def test_shares_put_together_are_the_streams_of_one(
-    lengths: list[int], size: int, streams_each: int, unroll_steps: int
-) -> None:
-    shares = [range(rank * streams_each, (rank + 1) * streams_each) for rank in range(size)]
-    with pytest.MonkeyPatch.context() as patch:
-        small_pools(patch)
-        whole, *parts = (stored(lengths, size * streams_each, unroll_steps, share=share) for share in (None, *shares))
-        for _ in range(7):
-            expected, found = whole.next_batch(), [part.next_batch() for part in parts]
-            together = (
-                torch.cat([getattr(b, n) for b in found], d) for n, d in (("inputs", 2), ("targets", 2), ("keep", 1))
-            )
-            assert same(expected, StreamBatch(*together))
-            assert all(part.save_position() == whole.save_position() for part in parts)
 
 
 def test_sentences_without_words_are_predicted_to_end() -> None:

@@ -1,8 +1,5 @@
 """Two tasks at the same time, and rows in halves: their results, their errors, their threads."""
 
-import threading
-import time
-
 import pytest
 import torch
 from torch import Tensor
@@ -14,11 +11,6 @@ from elmo_zh.model.kernels.execution import compute_in_halves, side_by_side
 def num_threads(request: pytest.FixtureRequest, threads_as_before: None) -> int:
     torch.set_num_threads(request.param)
     return int(request.param)
-
-
-@pytest.fixture
-def _two_threads(threads_as_before: None) -> None:
-    torch.set_num_threads(2)
 
 
 class OddError(Exception):
@@ -52,22 +44,6 @@ def test_errors_of_either_half_travel_and_leave_all_as_it_was(num_threads: int, 
         assert torch.get_num_threads() == num_threads
         assert torch.is_grad_enabled()
     assert side_by_side(lambda half: 7 * half) == (0, 7)
-
-
-@pytest.mark.usefixtures("_two_threads")
-def test_both_are_at_work_at_the_same_time_and_an_error_waits_for_the_other() -> None:
-    both, ended = threading.Barrier(2), threading.Event()
-
-    def work(half: int) -> None:
-        both.wait()
-        if half == 0:
-            raise OddError
-        time.sleep(0.05)
-        ended.set()
-
-    with pytest.raises(OddError):
-        side_by_side(work)
-    assert ended.is_set()
 
 
 # Rows in halves

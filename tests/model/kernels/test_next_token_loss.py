@@ -1,18 +1,13 @@
 """Losses and all their gradients, written by hand and in row chunks, against plain formulas and autograd."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from small_trainings import SHAPE
 from torch import Tensor
 
 from elmo_zh.model import softmax
 from elmo_zh.model.kernels import next_token_loss
-from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import BFLOAT16, FLOAT32, Precision
 from elmo_zh.model.softmax import Negatives, Softmax
-from elmo_zh.model.token_layer import TokenInputs
 
 # Distinct primes, so that a swapped axis fails.
 WORDS, WIDTH = 31, 5
@@ -155,38 +150,3 @@ def test_extreme_scores_stay_finite(kind: str, precision: Precision, sign: int) 
         assert (value.to_dense() if value.is_sparse else value).isfinite().all()
     exact = [tensor.detach().double() for tensor in (hidden, module.weight, module.bias)]
     assert float(found[0]) == pytest.approx(float(plain(*exact, targets, *arguments)), rel=2e-2)
-
-
-@pytest.mark.parametrize("kind", ["full", "sampled"])
-def test_a_tied_table_gathers_the_gradient_of_both_its_uses(kind: str) -> None:
-    """As the first layer's input and as the softmax's weights, through the whole model."""
-    shape = replace(SHAPE, num_tokens=WORDS, cell_dim=7, projection_dim=WIDTH)
-    model = LanguageModel.build(shape, tie_softmax=True)
-    model.initialise(3)
-    model.bilm.double()
-    model.softmax.double()
-    table = model.bilm.token_table.weight
-    assert model.softmax.weight is table
-    ids = torch.randint(0, WORDS, (2, 11, 3), generator=torch.Generator().manual_seed(5))
-    ids[:, :3] = 11  # looked up several times, predicted, and drawn as a negative
-    targets, negatives = draw_targets(ids.numel()), build_negatives()
-
-    def loss(vectors: Tensor, weight: Tensor, *, is_plain: bool) -> Tensor:
-        activations, _ = model.bilm.run_layers(vectors, model.bilm.zero_state(3))
-        hidden, bias = activations[-1].flatten(0, 2), model.softmax.bias
-        if kind == "full":
-            return plain_full(hidden, weight, bias, targets) if is_plain else model.softmax.full_loss(hidden, targets)
-        if is_plain:
-            return plain_sampled(hidden, weight, bias, targets, negatives)
-        return model.softmax.sampled_loss(hidden, targets, negatives)
-
-    ours = loss(model.bilm.token_layer(TokenInputs(ids)), table, is_plain=False)
-    ours.backward()
-    found = table.grad
-    assert found is not None
-    plain = table.detach().clone().requires_grad_()
-    expected = loss(plain[ids], plain, is_plain=True)
-    (wanted,) = torch.autograd.grad(expected, [plain])
-    torch.testing.assert_close(ours.detach(), expected.detach(), rtol=1e-11, atol=0)
-    torch.testing.assert_close(found.to_dense(), wanted, rtol=1e-10, atol=1e-12)
-    assert found.is_sparse == (kind == "sampled")
