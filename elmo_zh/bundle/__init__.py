@@ -3,33 +3,21 @@
 This module names a bundle's files, and the forms in which a model can be exported.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmo_zh.choices import WEIGHT_DTYPES
 from elmo_zh.config.declare import declare
-from elmo_zh.errors import OutputError
-from elmo_zh.language import _
-from elmo_zh.run.outputs import require_no_input
 
 BUNDLE_FORMAT = 1
 # All files that a folder in the layout of another program may contain.
-OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
+_OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab.txt"}
 
 
-def require_replaceable(output: Path, inputs: Iterable[Path], *, force: bool) -> None:
-    """Raise OutputError unless a path is unused, an empty folder or, with `force`, a model that is not an input."""
-    require_no_input(output, inputs)
-    if not output.exists():
-        return
-    names = {path.name for path in output.iterdir()} if output.is_dir() else {output.name}
-    is_model = BundleLayout(output).info.is_file() or ("options.json" in names and names <= OTHER_LAYOUT_FILES)
-    if names and not (force and is_model):
-        message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
-        if not is_model:
-            message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
-        raise OutputError(message.format(path=output, option="--output", force="--force"))
+def is_model(folder: Path) -> bool:
+    """Return whether a folder is a bundle, or a model in another layout and nothing else, so it may be replaced."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return "bundle.json" in names or ("options.json" in names and names <= _OTHER_LAYOUT_FILES)
 
 
 @dataclass(frozen=True, kw_only=True)

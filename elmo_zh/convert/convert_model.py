@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
+from elmo_zh.bundle import BundleForm, BundleLayout, is_model
 from elmo_zh.bundle.find_bundle import explain_no_bundle
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
 from elmo_zh.bundle.read import BundleContent, load_bundle
@@ -28,6 +28,7 @@ from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import atomic_path, file_digest, make_folder, remove, require_disk_space, temporary_path
 from elmo_zh.run.layout import is_run
+from elmo_zh.run.outputs import claimed_output
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser
@@ -52,17 +53,17 @@ def convert_model(
     if is_run(source):
         raise BundleError(explain_no_bundle(source))
     others = [path for path in (settings.user_dictionary, settings.warm_on) if path is not None]
-    require_replaceable(output, [source, *settings.named_files().values(), *others], force=force)
     unpacked = output.with_name(f"{output.name}.source")
-    remove(unpacked)  # left by a command that was killed
-    with _opened_source(source, temporary_path(unpacked)) as folder:
-        model = _read_source(folder, settings, reporter)
-        if settings.warm_on is not None:
-            _refuse_options(source, [] if model.carry_state else ["--warm-on"])  # it starts from zero
-            weights = _warm(model, settings.warm_on, reporter, segmented=settings.segmented)
-            model = replace(model, weights=weights)
-        with atomic_path(output) as unfinished:
-            write_model(unfinished, model, form)
+    with claimed_output(output, [source, *settings.named_files().values(), *others], is_model, force=force):
+        remove(unpacked)  # left by a command that was killed
+        with _opened_source(source, temporary_path(unpacked)) as folder:
+            model = _read_source(folder, settings, reporter)
+            if settings.warm_on is not None:
+                _refuse_options(source, [] if model.carry_state else ["--warm-on"])  # it starts from zero
+                weights = _warm(model, settings.warm_on, reporter, segmented=settings.segmented)
+                model = replace(model, weights=weights)
+            with atomic_path(output) as unfinished:
+                write_model(unfinished, model, form)
     return model
 
 

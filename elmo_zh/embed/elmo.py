@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmo_zh.bundle import BundleLayout
+from elmo_zh.bundle import is_model
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.bundle.options_json import load_options, parse_shape
 from elmo_zh.bundle.read import load_bundle
@@ -280,7 +280,7 @@ class Elmo(nn.Module):
             raise ValueError("save: this model has no bundle that tells how text is read; load it with from_bundle")
         bilm = copy.deepcopy(self._elmo_lstm.bilm).cpu().eval()
         with (
-            claimed_output(output, [self._loaded[0]], lambda path: BundleLayout(path).info.is_file(), force=force),
+            claimed_output(output, [self._loaded[0]], is_model, force=force),
             atomic_path(output) as unfinished,
         ):
             write_tuned(unfinished, load_bundle(*self._loaded), weights_of(bilm, None))

@@ -61,11 +61,12 @@ def claimed_output(
 ) -> Iterator[None]:
     """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
 
-    Only an output for which `is_own` is true is replaced. `names` are the caller's names for the output and `force`.
+    Only an output for which `is_own` is true is replaced, or an empty folder. `names` are the caller's names for the
+    output and `force`.
     """
     gaps = {"path": output, "option": names[0], "force": names[1]}
     require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
-    if output.exists() and not is_own(output):
+    if _has_content(output) and not is_own(output):
         message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
         raise OutputError(message.format(**gaps))
     make_folder(output.parent)
@@ -74,10 +75,14 @@ def claimed_output(
         raise OutputError(message.format(folder=output.parent))
     with locked(output_lock(output), output):
         remove_left_over(output.with_name(output.name + PARTS))  # by a command that was killed while it removed them
-        if output.exists() and not force:
+        if _has_content(output) and not force:
             message = _("{path} already exists. Choose another {option}, or add {force} to replace it.")
             raise OutputError(message.format(**gaps))
         yield
+
+
+def _has_content(path: Path) -> bool:
+    return any(path.iterdir()) if path.is_dir() else path.exists()
 
 
 # Locks

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle import BundleForm, BundleLayout, require_replaceable
+from elmo_zh.bundle import BundleForm, BundleLayout, is_model
 from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import OWN_PROGRAM, BundleContent, History
 from elmo_zh.bundle.weights import warmed_up
@@ -25,6 +25,7 @@ from elmo_zh.model.language_model import LanguageModel, weights_of
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.layout import RunDir
+from elmo_zh.run.outputs import claimed_output
 from elmo_zh.run.record import corpus_names, ended_at, load_record
 from elmo_zh.run.reporter import Reporter, format_date
 from elmo_zh.run.tables import table
@@ -65,12 +66,13 @@ def export_checkpoint(
     reporter: Reporter,
 ) -> None:
     """Write a checkpoint as a bundle with its model card, or in another program's layout."""
-    require_replaceable(output, [run.checkpoints, run.vocab, run.character_counts, run.start], force=force)
-    source = _load_source(run, config, step, form, reporter)
-    with atomic_path(output) as unfinished:
-        write_model(unfinished, source, form)
-        if form.layout == "bundle":
-            BundleLayout(unfinished).card.write_text(_model_card(run, config, source), encoding="utf-8")
+    inputs = [run.checkpoints, run.vocab, run.character_counts, run.start]
+    with claimed_output(output, inputs, is_model, force=force):
+        source = _load_source(run, config, step, form, reporter)
+        with atomic_path(output) as unfinished:
+            write_model(unfinished, source, form)
+            if form.layout == "bundle":
+                BundleLayout(unfinished).card.write_text(_model_card(run, config, source), encoding="utf-8")
     message = _("export: wrote the checkpoint from step {step} to {path}")
     reporter.note(message.format(step=f"{step:,}", path=output))
     if not load_record(run.stage_record("train"), damaged_is_none=True).get("finished"):
