@@ -132,9 +132,13 @@ def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:
     """Return one row per token of the vocabulary, float16, shape (V, P), clipping numbers that are out of range."""
     table = np.zeros((num_tokens, vectors.vectors.shape[1]), np.float16)
-    most = np.finfo(np.float16).max
-    table[vectors.rows] = vectors.vectors.clip(-most, most)
+    table[vectors.rows] = _to_float16(vectors.vectors)
     return table
+
+
+def _to_float16(array: NDArray[np.float32]) -> NDArray[np.float16]:
+    most = np.finfo(np.float16).max
+    return array.clip(-most, most).astype(np.float16)
 
 
 def shorten(table: NDArray[np.float16]) -> NDArray[np.float16]:
@@ -150,12 +154,8 @@ def write_table(path: Path, table: NDArray[np.float16]) -> None:
 
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
-    """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if a number is not finite."""
+    """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if it does not have this many rows of numbers."""
     file = ForeignFile(path)
     shape = file.shapes.get(_DATASET, ())
     width = shape[1] if len(shape) == 2 else 0
-    with np.errstate(over="ignore"):  # a number too large for float16 becomes infinite
-        table = file.read_array(_DATASET, (num_tokens, width)).astype(np.float16)
-    if not np.isfinite(table).all():
-        raise BundleError.damaged(path, f"{_DATASET} has numbers that are not finite")
-    return table
+    return _to_float16(file.read_array(_DATASET, (num_tokens, width)))

@@ -20,7 +20,7 @@ from elmo_zh.bundle.read import BundleContent, load_bundle
 from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warmed_up
 from elmo_zh.bundle.write import with_word2vec, write_model
 from elmo_zh.convert import Conversion
-from elmo_zh.convert.manylangs import ENCODER, TOKEN_EMBEDDER, read_manylangs
+from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
 from elmo_zh.errors import BundleError, CorpusError, ElmoZhError, RunError
 from elmo_zh.hdf5.foreign_file import ForeignFile
@@ -33,7 +33,7 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.spelling import SpellingModel
-from elmo_zh.vocabulary.vocabulary import BEGIN, Vocabulary, load_vocabulary, prepare_vocabulary
+from elmo_zh.vocabulary.vocabulary import Vocabulary, load_vocabulary, prepare_vocabulary
 
 # Suffixes of the files of a model; nothing else is unpacked from an archive.
 _WANTED = (".json", ".hdf5", ".h5", ".txt", ".data", ".gz", ".dic", ".pkl")
@@ -127,7 +127,7 @@ def _read_source(folder: Path, settings: Conversion, reporter: Reporter) -> Bund
             _refuse_options(folder, ["--config", "--set text.*"])
         dictionary = model.user_dictionary or settings.user_dictionary
         return replace(model, user_dictionary=dictionary, text=model.text or settings.text)
-    if (folder / ENCODER).is_file() and (folder / TOKEN_EMBEDDER).is_file():
+    if is_manylangs(folder):
         _refuse_options(folder, [name for name in named if name != "--options"])
         model = read_manylangs(folder, settings.options, swapped_marks=not settings.straight_marks)
     else:
@@ -247,10 +247,6 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     try:
         return load_vocabulary(path)
     except RunError as error:
-        if is_needed and next(iter_lines(path), "").rstrip() == BEGIN != next(iter_lines(path)):
-            message = _("{path}: lines end in spaces, so words would not be found. Remove them: {command}")
-            command = f"sed -i 's/[[:space:]]*$//' {path}"
-            raise BundleError(message.format(path=path, command=command)) from None
         if is_needed:
             raise BundleError(*error.messages) from None
         message = _("{path} was not used: a vocabulary must list <S>, </S> and <UNK>, then each word once.")

@@ -61,15 +61,13 @@ class LanguageModel:
 
     def num_parameters(self) -> int:
         """Return the number of trained parameters."""
-        tied = self.softmax.weight.numel() if self.is_tied else 0
-        return sum(p.numel() for m in (self.bilm, self.softmax) for p in m.parameters()) - tied
+        return sum(tensor.numel() for tensor in self.named_tensors().values())
 
     def named_tensors(self) -> dict[str, Tensor]:
         """Return all weights by name, listing shared ones only once."""
-        tensors = {f"bilm.{name}": value.detach() for name, value in self.bilm.named_parameters()}
-        tensors["softmax.bias"] = self.softmax.bias.detach()
-        if not self.is_tied:
-            tensors["softmax.weight"] = self.softmax.weight.detach()
+        tensors = {name: value.detach() for name, value in _parameters(self.bilm, self.softmax).items()}
+        if self.is_tied:
+            del tensors["softmax.weight"]
         return tensors
 
     @torch.no_grad()
@@ -118,12 +116,14 @@ def build_shape(config: ModelConfig, num_tokens: int) -> BiLMShape:
     return BiLMShape(num_tokens=num_tokens, characters=characters, **settings)
 
 
+def _parameters(bilm: BiLM, softmax: Softmax | None) -> dict[str, Tensor]:
+    named: dict[str, Tensor] = {f"bilm.{name}": value for name, value in bilm.named_parameters()}
+    return named if softmax is None else named | {"softmax.bias": softmax.bias, "softmax.weight": softmax.weight}
+
+
 def weights_of(bilm: BiLM, softmax: Softmax | None) -> ModelWeights:
     """Return a model's weights as float32 arrays, which share its memory where they can."""
-    tensors = {f"bilm.{name}": value for name, value in bilm.named_parameters()}
-    if softmax is not None:
-        tensors |= {"softmax.weight": softmax.weight, "softmax.bias": softmax.bias}
-    arrays = {name: value.detach().float().cpu().numpy() for name, value in tensors.items()}
+    arrays = {name: value.detach().float().cpu().numpy() for name, value in _parameters(bilm, softmax).items()}
     warm_state = None
     if bilm.warm_output is not None and bilm.warm_cell is not None:
         both = (part.float().cpu().numpy() for part in (bilm.warm_output, bilm.warm_cell))
@@ -136,10 +136,7 @@ def build_modules(weights: ModelWeights) -> tuple[BiLM, Softmax | None]:
     """Return a biLM and its softmax, if there is one, as PyTorch modules with copies of the weights."""
     shape, bilm = weights.shape, BiLM(weights.shape)
     softmax = Softmax(shape.num_tokens, shape.projection_dim) if weights.has_softmax else None
-    targets = {f"bilm.{name}": value for name, value in bilm.named_parameters()}
-    if softmax is not None:
-        targets |= {"softmax.weight": softmax.weight, "softmax.bias": softmax.bias}
-    for name, target in targets.items():
+    for name, target in _parameters(bilm, softmax).items():
         target.copy_(torch.from_numpy(np.ascontiguousarray(weights.arrays[name])))
     if weights.warm_state is not None:
         output, cell = (

@@ -163,7 +163,6 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
     [
         (b"x" * 1_000_003, "the first three lines are"),
         (b"<S>\n</S>\n<UNK>\na\n", "n_tokens_vocab is 8"),
-        (b"<S> \n</S> \n<UNK> \na \n", "sed -i"),
     ],
 )
 def test_a_vocabulary_that_is_none(token_source: Path, out: Path, content: bytes, told: str) -> None:
