@@ -123,27 +123,23 @@ class Trainer:
                 else:
                     progress.update(tokens_per_step, loss=loss)
                 if (stop := self._stop_signals.pending()) and self.step < self.schedule.num_steps:
-                    if stop == OUT_OF_TIME:
-                        self._stop_in_time()
-                        return
-                    if self.step not in self.checkpoints.steps():
-                        self._save_checkpoint(interrupted=True)
-                    raise SystemExit(128 + stop)
+                    self._stop(stop)
+                    return
 
     @property
     def is_finished(self) -> bool:
         """Whether training has reached the end of its schedule, or is past it."""
         return self.step >= self.schedule.num_steps
 
-    def _stop_in_time(self) -> None:
-        """Save a checkpoint, with held-out figures, from which the same command continues."""
+    def _stop(self, reason: int) -> None:
+        """Save a checkpoint from which the same command continues; raise SystemExit if a signal is the reason."""
+        is_out_of_time = reason == OUT_OF_TIME
         if self.step not in self.checkpoints.steps():
-            self._save_checkpoint(figures=self._evaluate_sample(), interrupted=True)
-        self.reporter.note(
-            _("Stopped after train.max_minutes = {minutes:g}. The same command continues from step {step:,}.").format(
-                minutes=self.config.max_minutes, step=self.step
-            )
-        )
+            self._save_checkpoint(figures=self._evaluate_sample() if is_out_of_time else None, interrupted=True)
+        if not is_out_of_time:
+            raise SystemExit(128 + reason)
+        message = _("Stopped after train.max_minutes = {minutes:g}. The same command continues from step {step:,}.")
+        self.reporter.note(message.format(minutes=self.config.max_minutes, step=self.step))
 
     def _train_step(self) -> float:
         started_at, position = time.monotonic(), self._position
