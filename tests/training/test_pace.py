@@ -7,7 +7,6 @@ import pytest
 from elmo_zh.config import Config, load_config
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.training.computation import forecast_training
-from elmo_zh.training.optimizer import Optimizers
 
 ROWS = 303
 SETTINGS = ["model.cell_dim=13", "model.projection_dim=7", "train.batch_size=3", "train.unroll_steps=7"]
@@ -25,17 +24,3 @@ def test_a_small_model_is_tried(config: Config) -> None:
     model = LanguageModel.from_settings(config.model, ROWS)
     model.initialise(1)
     assert forecast["parameters"] == model.num_parameters()
-
-
-def test_a_checkpoint_is_weights_and_what_optimisers_keep() -> None:
-    """AdamW keeps two numbers for each of its parameters, the tables' Adagrad one for each row."""
-    model = LanguageModel.from_settings(SMALL.model, ROWS)
-    optimizers = Optimizers(SMALL.train, model.bilm, model.softmax)
-    parameters = {
-        name: [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        for name, optimizer in optimizers.by_name.items()
-    }
-    numbers = {name: sum(tensor.numel() for tensor in some) for name, some in parameters.items()}
-    rows = sum(len(parameter) for parameter in parameters["tables"])
-    one = 4 * (numbers["network"] * 3 + numbers["tables"] + rows)
-    assert forecast_training(SMALL, 10_000, ROWS)["checkpoint_bytes"] == SMALL.train.keep_checkpoints * one
