@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.checks import check_token_sentences, check_tokens
-from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError, RunError
 from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.reader.token_layer import parts_of
 from elmo_zh.run.layout import RunDir
@@ -69,7 +67,7 @@ class Word2Vec:
             return cls(vocabulary, read_table(layout.word2vec, len(vocabulary)))
         if run.word2vec.is_file():
             vocabulary = load_vocabulary(run.vocab)
-            return cls(vocabulary, build_table(load_run_vectors(run, vocabulary), len(vocabulary)))
+            return cls(vocabulary, build_table(load_word_vectors(run.word2vec, vocabulary), len(vocabulary)))
         message = _("{path} has no word2vec vectors: the model was converted, or trained or exported without them.")
         raise (RunError if run.vocab_counts.is_file() else BundleError)(message.format(path=folder))
 
@@ -118,15 +116,6 @@ class Word2Vec:
         """
         checked = check_token_sentences(sentences, "word2vec.embed_tokens")
         return [self.table[self.rows(tokens)].astype(np.float32) for tokens in checked]
-
-
-def load_run_vectors(run: RunDir, vocabulary: Vocabulary) -> WordVectors:
-    """Read the word2vec.txt of a run; its first line gives the length of the vectors."""
-    header = next(iter_lines(run.word2vec), "").split(" ")
-    if len(header) != 2 or not all(number.isdecimal() for number in header):
-        again = command("word2vec", "--run", run.path, "--force")
-        raise RunError.damaged(run.word2vec, "its first line has no numbers of words and dimensions", again)
-    return load_word_vectors(run.word2vec, vocabulary, int(header[1]))
 
 
 def build_table(vectors: WordVectors, num_tokens: int) -> NDArray[np.float16]:

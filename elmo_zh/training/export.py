@@ -12,7 +12,7 @@ from elmo_zh.bundle import BundleForm, BundleLayout, is_model
 from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import OWN_PROGRAM, BundleContent, History
 from elmo_zh.bundle.weights import warmed_up
-from elmo_zh.bundle.word2vec_table import build_table, load_run_vectors, read_table
+from elmo_zh.bundle.word2vec_table import build_table, read_table
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
 from elmo_zh.corpus.counts import visible
@@ -35,6 +35,7 @@ from elmo_zh.training.optimizer import choose_dropout
 from elmo_zh.version import __version__
 from elmo_zh.vocabulary.spelling import load_spelling_model
 from elmo_zh.vocabulary.vocabulary import Vocabulary, load_counts, load_vocabulary
+from elmo_zh.word2vec.vectors import load_word_vectors
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
@@ -118,7 +119,7 @@ def _warm(weights: ModelWeights, run: RunDir, config: Config, reporter: Reporter
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:
     """Return the word2vec vectors of the run, or of the model that it started from, or None if neither has any."""
-    if run.word2vec.is_file() and len((vectors := load_run_vectors(run, vocabulary)).rows):
+    if run.word2vec.is_file() and len((vectors := load_word_vectors(run.word2vec, vocabulary)).rows):
         return build_table(vectors, len(vocabulary))
     return read_table(start.word2vec, len(vocabulary)) if start and start.word2vec.is_file() else None
 

@@ -81,8 +81,11 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
             file.write(f"{vocabulary.tokens[row]} {' '.join(map(str, vector))}\n")
 
 
-def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
-    """Read the vectors that `save_word_vectors` wrote; raise RunError for a line that it would not have written."""
+def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int = 0) -> WordVectors:
+    """Read the vectors that `save_word_vectors` wrote; raise RunError for a line that it would not have written.
+
+    A `dimension` of 0 stands for the length of the first vector.
+    """
     rows = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     vectors: dict[int, NDArray[np.float32]] = {}
     for number, line in islice(enumerate(iter_lines(path, drop_mark=False), start=1), 1, None):
@@ -91,7 +94,8 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> Wor
             vector = np.array(numbers, np.float32)
         except ValueError:
             vector = np.zeros(0, np.float32)
-        if word not in rows or len(vector) != dimension or not np.isfinite(vector).all():
+        dimension = dimension or len(vector)
+        if word not in rows or not 0 < len(vector) == dimension or not np.isfinite(vector).all():
             raise RunError.damaged(path, f"line {number}", command("word2vec", "--run", path.parent, "--force"))
         vectors[rows[word]] = vector
     found = np.array(sorted(vectors), np.int64)
