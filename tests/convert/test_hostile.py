@@ -128,9 +128,9 @@ def store_outside(file: h5py.File, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (link_elsewhere(f"{CELL}/B"), f": dataset {CELL}/B is missing;"),
-        (link_elsewhere("RNN_1"), ": dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing;"),
-        (store_outside, f": dataset {CELL}/B is incomplete ("),
+        (link_elsewhere(f"{CELL}/B"), f"dataset {CELL}/B is missing;"),
+        (link_elsewhere("RNN_1"), "dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing;"),
+        (store_outside, f"dataset {CELL}/B is incomplete ("),
     ],
 )
 @pytest.mark.usefixtures("hdf5_in_its_process")
@@ -139,7 +139,9 @@ def test_only_plain_datasets_of_the_file_are_read(
 ) -> None:
     with h5py.File(source / "weights.hdf5", "r+") as file:
         change(file, tmp_path)
-    assert refused(source, out).startswith(f"{source / 'weights.hdf5'}{told}")
+    refusal = refused(source, out)
+    assert refusal.startswith(str(source / "weights.hdf5"))
+    assert told in refusal
 
 
 @pytest.mark.usefixtures("_no_model_is_built")
@@ -152,7 +154,9 @@ def test_a_dataset_of_terabytes_that_were_never_written(source: Path, out: Path,
     path = change_weights(source, GATES, **create)
     with h5py.File(path, "a") as file:
         file[GATES][:P, :P] = 1.0
-    assert refused(source, out).startswith(f"{path}: dataset {GATES} is incomplete (")
+    refusal = refused(source, out)
+    assert refusal.startswith(str(path))
+    assert f"dataset {GATES} is incomplete (" in refusal
 
 
 # The vocabulary
