@@ -75,7 +75,7 @@ class Reading:
     )
     skips_unlabelled: bool = declare(
         False,
-        "For classes and pairs: skip rows with an empty label. Default: an empty label is an error.",
+        "For classes and pairs: skip rows with an empty label or several labels. Default: they are an error.",
         names=("--skip-unlabelled",),
     )
     task_columns: tuple[str, ...] = ()  # Columns of the texts and the label of a trained task's own data

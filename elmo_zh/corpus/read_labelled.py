@@ -17,6 +17,12 @@ from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, suffix_of
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, refuse_surrogates
 from elmo_zh.corpus.read_source import decoded_files
+from elmo_zh.corpus.readers.annotation_tools import (
+    iter_accepted,
+    labels_in,
+    left_out_notes,
+    refuse_other_formats,
+)
 from elmo_zh.corpus.readers.columns import (
     Columns,
     Sample,
@@ -35,8 +41,6 @@ from elmo_zh.corpus.readers.examples import (
     Example,
     Labelled,
     UnlabelledError,
-    iter_accepted,
-    left_out_notes,
     marks_span,
 )
 from elmo_zh.corpus.readers.formats import find_format
@@ -79,7 +83,10 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
     for source in find_sources([str(path)]).sources if not path.is_dir() else ():
         for text in decoded_files(source, reading.encoding, Tally()):
             read = read_tagged if reading.kind == "tag" else _read_records
-            labelled = read(text, _format_of(text, reading), reading)
+            kind = _format_of(text, reading)
+            if kind != "jsonl":
+                refuse_other_formats(text.name, text.head(2**16))
+            labelled = read(text, kind, reading)
             for number, example in enumerate(labelled.examples, start=1):
                 refuse_surrogates(" ".join(example.labels), number, f"{text.name}: the labels")
             if text.encoding.name != "utf-8":
@@ -155,27 +162,27 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     left_out = Counter[str]()
     opened = _open_records(text, kind, reading, left_out)
     records = list(opened.examples)
-    labelled = [(where, example) for where, example in records if example.labels[0]]
+    examples = [example for _where, example in records if len(example.labels) == 1]
     if not records:
         raise _no_rows(text.name)
-    if not labelled and (len(records) > 1 or reading.skips_unlabelled):
+    several = [where for where, example in records if len(example.labels) > 1]
+    empty = [where for where, example in records if not example.labels]
+    if not examples and (reading.skips_unlabelled or (len(records) > 1 and not several)):
         raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
-    if num_empty := len(records) - len(labelled):
-        if not reading.skips_unlabelled:
-            first = next(where for where, example in records if not example.labels[0])
+    for problem, places in ((_("empty labels"), empty), (_("several labels"), several)):
+        if places and not reading.skips_unlabelled:
             raise CorpusError(
                 _(
-                    "{name}: empty labels: {number}, the first in {first}. Add the labels, or leave such examples out"
-                    " with --skip-unlabelled"
-                ).format(name=text.name, number=f"{num_empty:,}", first=first)
+                    "{name}: {problem}: {number}, the first in {first}. Each example needs one label: add or choose it,"
+                    " or leave such examples out with --skip-unlabelled"
+                ).format(name=text.name, problem=problem, number=f"{len(places):,}", first=places[0])
             )
-        left_out[_("left out because the label is empty")] += num_empty
-    examples = [example for _where, example in labelled]
+        left_out[_("left out because of {field}").format(field=problem)] += len(places)
     labels = {example.labels[0] for example in examples}
     if reading.format == "auto" and OUTSIDE in labels and any(map(marks_span, labels)):
         raise CorpusError(conll)
-    for where, example in labelled if reading.regression else ():
-        if not is_number(example.labels[0]):
+    for where, example in records if reading.regression else ():
+        if len(example.labels) == 1 and not is_number(example.labels[0]):
             raise CorpusError(
                 _(
                     "{name}: {what}: the label {label} is not a finite number. Correct the label, or leave out"
@@ -218,19 +225,9 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
                 labels.append(word.removeprefix(_FASTTEXT))
             else:
                 joined += f" {word}" if needs_space(joined, word) else word
-        where = _("line {number}").format(number=number)
-        if len(labels) > 1:
-            raise _several_labels(f"{text.name}: {where}", len(labels), _FASTTEXT)
         if labels or joined:
-            yield where, Example((joined,), tuple(labels or [""]))
-
-
-def _several_labels(where: str, count: int, field: str) -> CorpusError:
-    return CorpusError(
-        _("{where} has {count} labels in {field}; expected one. Correct the record.").format(
-            where=where, count=count, field=field
-        )
-    )
+            where = _("line {number}").format(number=number)
+            yield where, Example((joined,), tuple(filter(None, labels)))
 
 
 def _open_records(
@@ -267,13 +264,10 @@ def _open_records(
         problem_place = f"{text.name}: {where}"
         if rows.is_table:
             _require_width(problem_place, row.values, len(names))
-        cells = [
-            _cell(problem_place, row.values, field, is_label=with_label and place == len(fields) - 1)
-            for place, field in enumerate(fields)
-        ]
+        texts = (_cell(problem_place, row.values, field) for field in fields[: reading.num_texts])
+        labels = (label for field in fields[reading.num_texts :] for label in _labels(problem_place, row.values, field))
         named = _part_of(problem_place, row.values, part) if part else ""
-        labels = (cells.pop().strip(),) if with_label else ()
-        return where, Example(tuple(cells), labels, part=named)
+        return where, Example(tuple(texts), tuple(labels), part=named)
 
     return _Records(map(example, rows.rows(has_header=has_names)), note, columns)
 
@@ -393,12 +387,19 @@ def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
         )
 
 
-def _cell(where: str, values: Mapping[str, Any], field: str, *, is_label: bool) -> str:
-    value = values.get(field)
-    if is_label and isinstance(value, list) and len(value) > 1:
-        raise _several_labels(where, len(value), field)
+def _labels(where: str, values: Mapping[str, Any], field: str) -> Iterator[str]:
+    """Yield the labels of a record: none if the field is empty or null, several from a list."""
+    value = labels_in(where, values.get(field), field)
     # A null label is an empty label; a missing field may be a mistaken name.
-    cell = "" if is_label and field in values and value is None else text_of(value)
+    if value is None and field in values:
+        return
+    for each in value if isinstance(value, list) else [value]:
+        if label := _cell(where, {field: each}, field).strip():
+            yield label
+
+
+def _cell(where: str, values: Mapping[str, Any], field: str) -> str:
+    cell = text_of(values.get(field))
     if cell is None:
         raise CorpusError(
             _("{where} has neither text nor a number in {field}. Correct the record.").format(where=where, field=field)

@@ -17,8 +17,16 @@ from sklearn.model_selection import GroupKFold
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.content import is_hidden, is_other_name, without_compression
 from elmo_zh.corpus.read_labelled import read_labelled
+from elmo_zh.corpus.readers.annotation_tools import refuse_other_formats
 from elmo_zh.corpus.readers.columns import PART_WORDS, part_named
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, Labelled, UnlabelledError, describe_tags
+from elmo_zh.corpus.readers.examples import (
+    OUTSIDE,
+    Example,
+    Labelled,
+    UnlabelledError,
+    count_labels,
+    describe_tags,
+)
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import file_digest
@@ -146,13 +154,9 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
         return files
     names = {path: PurePosixPath(path.name) for path in sorted(folder.iterdir()) if path.is_file()}
     inside = [path for path, name in names.items() if not is_hidden(name) and not is_other_name(path.name)]
-    if any(path.suffix == ".ann" for path in inside):
-        raise CorpusError(
-            _(
-                "{folder} is in brat's standoff format (.ann), which task does not read. Convert each text to a line of"
-                " JSON, {example}, with the places of the spans in characters."
-            ).format(folder=folder, example='{"text": "...", "entities": [[start, end, type], ...]}')
-        )
+    for path in inside:
+        if path.suffix == ".ann":
+            refuse_other_formats(str(path), path.read_text("utf-8", "replace")[: 2**16])
     named = {"dev": files.dev, "test": files.test}
     train, dev, test = (named.get(part) or _part_of_folder(folder, inside, part) for part in PART_WORDS)
     if not (train or dev or test) and len(inside) == 1:
@@ -338,13 +342,14 @@ def _compare_with_training(
 ) -> None:
     """Warn of labels that training lacks, and of texts that it has too."""
     examples = dataset.part(part)
-    labels = [label for example in examples for label in example.labels]
-    new = Counter(label for label in labels if label not in dataset.labels)
+    labels = count_labels((example.labels for example in examples), marks_spans=bool(dataset.scheme))
+    known = count_labels([dataset.labels], marks_spans=bool(dataset.scheme))
+    new = Counter({label: count for label, count in labels.items() if label not in known})
     if has_classes and new:
         reporter.warn(
             _("{number} of {total} {part} labels never occur in training and count as wrong: {labels}.").format(
                 number=f"{new.total():,}",
-                total=f"{len(labels):,}",
+                total=f"{labels.total():,}",
                 part=part,
                 labels=", ".join(label[:40] for label in sorted(new)[:_SHOWN_LABELS]),
             )

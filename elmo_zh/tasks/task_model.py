@@ -20,7 +20,7 @@ from elmo_zh.checks import check_list, check_strings, refusal
 from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, UnlabelledError, describe_tags
+from elmo_zh.corpus.readers.examples import OUTSIDE, Example, UnlabelledError, count_labels, describe_tags
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
 from elmo_zh.language import _
@@ -328,7 +328,7 @@ class TaskModel:
         except UnlabelledError as error:
             raise CorpusError(f"{error} {_('To label texts, use: elmo-zh task predict')}") from None
         report_reading(labelled, reporter)
-        examples, settings, labels = labelled.examples, description.settings, description.labels
+        examples, settings = labelled.examples, description.settings
         units = bool(labelled.scheme), labelled.by_words
         if settings.kind == "tag" and units != (description.marks_spans, description.by_words):
             raise CorpusError(
@@ -342,7 +342,11 @@ class TaskModel:
                 )
             )
         if not settings.regression:
-            _require_known_labels(data, examples, labels, reporter)
+            counts, known = (
+                count_labels(each, marks_spans=description.marks_spans)
+                for each in ((example.labels for example in examples), [description.labels])
+            )
+            _require_known_labels(data, counts, [*known], reporter)
         scores = score_predictions(examples, self.predict_examples(examples), marks_spans=description.marks_spans)
         return main_metric(settings, marks_spans=description.marks_spans), len(examples), scores
 
@@ -414,9 +418,9 @@ def _require_weights(path: Path, description: TaskDescription) -> None:
         raise RunError.damaged(path, "its digest differs from the one in task.json")
 
 
-def _require_known_labels(data: Path, examples: Sequence[Example], known: Sequence[str], reporter: Reporter) -> None:
+def _require_known_labels(data: Path, counts: Counter[str], known: Sequence[str], reporter: Reporter) -> None:
     """Warn about labels that a task does not know; raise CorpusError if most labels are unknown."""
-    counts = Counter(label for example in examples for label in example.labels if label != OUTSIDE)
+    del counts[OUTSIDE]
     new = sorted(counts.keys() - set(known))
     shown = ", ".join(new[:10])[:200]
     if 2 * sum(counts[label] for label in new) > counts.total():

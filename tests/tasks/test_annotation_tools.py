@@ -1,12 +1,13 @@
 """Exports of annotation tools: what people rejected, texts without spans, positions of browsers, and other formats."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from messages import message_of
-from tasks.labelled import CLASSIFY, TAG, lines, read, written
+from messages import Heard, message_of
+from tasks.labelled import CLASSIFY, TAG, lines, load, read, written
 
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
@@ -89,6 +90,7 @@ def test_other_keys_of_spans(tmp_path: Path) -> None:
     marked, notes = spans_read(tmp_path, *[{"originalText": "患者予阿莫西林治疗", "entities": [span]}] * 3)
     assert marked == ["阿莫西林"] * 3
     assert "fields that are not read: overlap" in notes
+    assert read_labelled(tmp_path / "a.jsonl", TAG).columns == ("originalText", "entities")
     path = written(tmp_path, "b.jsonl", lines({"text": "患者", "entities": [{"von": 0, "bis": 1, "label": "x"}]}))
     told = message_of(CorpusError, lambda: read_labelled(path, TAG))
     assert 'the span {"von": 0, "bis": 1' in told
@@ -106,25 +108,85 @@ def test_biluo_tags(tmp_path: Path) -> None:
 def test_labels_of_fasttext(tmp_path: Path) -> None:
     path = written(tmp_path, "a.txt", "__label__教育 学校 今天 用 New York 的 书\n\n__label__体育 球队 赢 了\n" * 3)
     assert read(path, CLASSIFY) == [("学校今天用New York的书", "教育"), ("球队赢了", "体育")] * 3
-    two = written(tmp_path, "b.txt", "__label__a __label__b 好\n")
-    assert "line 1 has 2 labels" in message_of(CorpusError, lambda: read_labelled(two, CLASSIFY))
 
 
-STUDIO = json.dumps([{"start": 0, "end": 3, "text": "王小明", "labels": ["PER"]}], ensure_ascii=False)
+def in_cell(value: object) -> str:
+    """Return JSON as Label Studio writes it in a cell of CSV."""
+    return '"' + json.dumps(value, ensure_ascii=False).replace('"', '""') + '"'
+
+
+ONE, TWO = {"choices": ["售前"]}, {"choices": ["售前", "售后"]}
+TABLE = f"sentiment,text\n{in_cell(ONE)},好\n{in_cell(TWO)},坏\n售后,差\n"
+SEVERAL = [
+    ("a.csv", TABLE, "row 3"),
+    ("a.txt", "__label__售前 好\n__label__a __label__b 坏\n__label__售后 差\n", "line 2"),
+]
+for own in ((ONE, TWO, "售后"), ("售前", ["a", "b"], ["售后"])):
+    choices = ({"text": text, "sentiment": label} for text, label in zip("好坏差", own, strict=True))
+    SEVERAL.append(("a.json", lines(*choices), "record 2"))
+
+
+@pytest.mark.parametrize(("name", "content", "where"), SEVERAL)
+def test_several_labels_are_refused_or_left_out(tmp_path: Path, name: str, content: str, where: str) -> None:
+    path = written(tmp_path, name, content)
+    told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
+    assert f"several labels: 1, the first in {where}" in told
+    assert "--skip-unlabelled" in told
+    labelled = read_labelled(path, replace(CLASSIFY, skips_unlabelled=True))
+    assert [(*example.texts, *example.labels) for example in labelled.examples] == [("好", "售前"), ("差", "售后")]
+    assert "left out because of several labels: 1" in labelled.notes
+
+
+def test_of_overlapping_spans_the_longest_then_the_first_stays(tmp_path: Path) -> None:
+    spans = [[3, 5, "地点"], [3, 5, "住址"], [2, 4, "住址"], [4, 5, "x"]]
+    labelled = read_labelled(written(tmp_path, "a.jsonl", lines({"text": "他住在北京", "entities": spans[:2]})), TAG)
+    assert labelled.examples[0].labels == ("O", "O", "O", "B-地点", "E-地点")
+    labelled = read_labelled(written(tmp_path, "a.jsonl", lines({"text": "他住在北京", "entities": spans})), TAG)
+    assert labelled.examples[0].labels == ("O", "O", "B-住址", "E-住址", "S-x")
+    assert any(note.startswith("2 spans left out") and note.endswith("(地点 1, 住址 1)") for note in labelled.notes)
+
+
+STUDIO = [{"start": 0, "end": 3, "text": "王小明", "labels": ["PER"]}]
+SPANS_IN_CSV = f"id,label,text\n1,{in_cell(STUDIO)},王小明来\n2,{in_cell(STUDIO)},王小明走\n"
+FULL = [{"id": 1, "data": {"text": "好"}, "annotations": [{"id": 1, "result": []}]}]
 SENTENCE = "这家酒店的房间很干净服务员也非常热情下次还会再来住" * 2
+BRAT, YEDDA = "T1\tPER 0 3\t王小明\nT2\tPER 4 5;7 8\t李 明\n", "我 在 [@北京#LOC*] 。\n"
 NAMED: list[tuple[Reading, str, str, str]] = [
-    (TAG, "a.csv", 'id,label,text\n1,"' + STUDIO.replace('"', '""') + '",王小明来\n', "JSON-MIN"),
+    (TAG, "a.csv", SPANS_IN_CSV, "JSON-MIN"),
+    (CLASSIFY, "a.csv", SPANS_IN_CSV, "row 2 has spans in label. Use task fit tag"),
+    (CLASSIFY, "a.json", lines({"text": "王小明来", "label": STUDIO}), "record 1 has spans in label. Use task fit tag"),
+    (TAG, "a.json", json.dumps(FULL), "record 1 is a full export of Label Studio. Export as JSON-MIN"),
     (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "has tokens that are no words"),
+    (TAG, "a.ann", BRAT, "brat"),
+    (TAG, "a.ann", YEDDA, "YEDDA"),
+    (
+        TAG,
+        "a.jsonl",
+        lines({"text": "北京", "entities": [{"start": 0, "end": 2, "labels": ["a", "b"]}]}),
+        "has 2 labels",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("reading", "name", "content", "problem"), NAMED)
 def test_other_formats_are_named(tmp_path: Path, reading: Reading, name: str, content: str, problem: str) -> None:
     path = written(tmp_path, name, content)
-    assert problem in message_of(CorpusError, lambda: read_labelled(path, reading))
+    told = message_of(CorpusError, lambda: read_labelled(path, reading))
+    assert problem in told
+    assert "task fit classify" not in told
 
 
-def test_a_folder_of_brat_is_named(tmp_path: Path) -> None:
-    for name in ("1.txt", "1.ann"):
-        written(tmp_path, name, "T1\tPER 0 3\t王小明\n")
-    assert "brat" in message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path), SilentReporter()))
+@pytest.mark.parametrize(("content", "tool"), [(BRAT, "brat"), (YEDDA, "YEDDA")])
+def test_a_folder_of_annotations_is_named(tmp_path: Path, content: str, tool: str) -> None:
+    for name, of_file in (("0.ann", ""), ("1.ann", content), ("1.txt", "王小明来了")):
+        written(tmp_path, name, of_file)
+    assert tool in message_of(CorpusError, lambda: find_files(DataFiles(data=tmp_path), SilentReporter()))
+
+
+def test_spans_and_labels_are_counted_and_named_as_in_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", lines(*records()))
+    other = written(tmp_path, "b.jsonl", lines({"text": "王在沪", "label": [[0, 1, "PER"], [2, 3, "LOC"]]}))
+    told = Heard()
+    load(DataFiles(data=path, dev=path, test=other), TAG, told)
+    assert "12 spans, 1 label" in told.notes[0]
+    assert any(warning.endswith(": LOC.") and "1 of 2 test labels" in warning for warning in told.warnings)

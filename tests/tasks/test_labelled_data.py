@@ -89,7 +89,7 @@ def test_spans_in_json_lines(tmp_path: Path, record: object) -> None:
     labelled = read_labelled(written(tmp_path, "a.json", json.dumps(record) + "\n"), TAG)
     tags = ["B-company", "I-company", "I-company", "E-company", "O", "B-name", "I-name", "E-name"]
     assert list(labelled.examples[0].labels) == tags
-    assert ("1 span left out for overlapping a longer span" in labelled.notes) == (record is OBJECTS)
+    assert any("1 span left out" in note for note in labelled.notes) == (record is OBJECTS)
 
 
 SPAN_PROBLEMS = [
@@ -98,7 +98,7 @@ SPAN_PROBLEMS = [
     ([[0, 3, " "]], "has no label, type"),
     ([{"start": 0, "end": 2, "label": "x", "text": "李黑"}], "covers '李白', not '李黑'"),
     ([[0, 2, None]], "has no label, type"),
-    ([[0, 2, ["a", "b"]]], "has no label, type"),
+    ([[0, 2, ["a", "b"]]], "has 2 labels"),
     ([[0, 1e300, "x"]], "has no end, end_idx"),
     ([{"start": 0, "end": 2}], "has no label, type"),
     ([{"start": 0, "end": 2, "label": "x", "text": ["李"]}], "has no text, entity"),
@@ -141,7 +141,7 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "好\n坏\n", "a.csv has no labelled examples"),
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": null}\n', "empty labels: 1, the first in record 1"),
-    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "record 1 has 2 labels"),
+    (CLASSIFY, "a.jsonl", '{"text": "好", "label": [1, 2]}\n', "several labels: 1, the first in record 1"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
     (MOOD, "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
@@ -181,7 +181,7 @@ def test_examples_without_labels_are_left_out(tmp_path: Path, form: str) -> None
     assert "empty labels: 2, the first in r" in message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     found = read_labelled(path, SKIPPING)
     assert [(*each.texts, *each.labels) for each in found.examples] == [("好", "1"), ("坏", "2")]
-    assert "left out because the label is empty: 2" in found.notes
+    assert "left out because of empty labels: 2" in found.notes
 
 
 def test_a_split_keeps_copies_together(tmp_path: Path) -> None:

@@ -6,16 +6,14 @@ A span is (first unit, unit after the last, type). Internally, spans are always 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config.task_settings import SCHEMES
-from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.rows import iter_rows
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 
@@ -23,10 +21,6 @@ Span = tuple[int, int, str]
 OUTSIDE = "O"
 NO_EXAMPLES = N_("{name} has no labelled examples. Give a table of texts and labels, JSON lines, or CoNLL.")
 _TAG = re.compile(r"([BIMESLU])(?:[-_](.+))?")
-# A record says in these fields that a person rejected or skipped it: in Prodigy's exports and in Label Studio's.
-_ANSWERS, _REJECTED = "answer", ("reject", "ignore")
-_SKIPPED = ("was_cancelled", "cancelled", "is_skipped", "skipped")
-STATES = (_ANSWERS, *_SKIPPED)
 
 
 class UnlabelledError(CorpusError):
@@ -70,30 +64,6 @@ def describe_tags(scheme: str, *, by_words: bool) -> str:
         message = _("{scheme} spans of words") if by_words else _("{scheme} spans of characters")
         return message.format(scheme=scheme)
     return _("one tag per word") if by_words else _("one tag per character")
-
-
-def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the JSON records that annotators accepted with their numbers; count the others by reason."""
-    for number, record in iter_rows(text, "jsonl"):
-        is_full_export = isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list)
-        if is_full_export or "" in record:
-            problem = _("a full export of Label Studio") if is_full_export else _("not an object")
-            raise CorpusError(
-                _("{name}: record {number} is {problem}. Give one JSON object per line, such as JSON-MIN.").format(
-                    name=text.name, number=number, problem=problem
-                )
-            )
-        answer = record.get(_ANSWERS)
-        skipped = next((name for name in _SKIPPED if record.get(name) is True), "")
-        if answer in _REJECTED or skipped:
-            left_out[_("left out because of {field}").format(field=skipped or f"{_ANSWERS}: {answer}")] += 1
-        else:
-            yield number, record
-
-
-def left_out_notes(left_out: Counter[str]) -> list[str]:
-    """Return a note for each reason for which records were left out."""
-    return [f"{reason}: {count:,}" for reason, count in left_out.items() if count]
 
 
 def marks_span(tag: str) -> bool:
@@ -176,6 +146,16 @@ def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> lis
         tags[end - 1] = last + suffix
         tags[start] = (only if end == start + 1 else first) + suffix
     return tags
+
+
+def count_labels(labels: Iterable[Sequence[str]], *, marks_spans: bool) -> Counter[str]:
+    """Count the labels of examples as a file names them: with BIOES tags, the type of each span.
+
+    >>> count_labels([["B-PER", "E-PER", "O", "S-LOC"]], marks_spans=True)
+    Counter({'PER': 1, 'LOC': 1})
+    """
+    each = chain.from_iterable(labels)
+    return Counter(tag[2:] for tag in each if tag[0] in "BS") if marks_spans else Counter(each)
 
 
 def may_follow(tag: str, following: str) -> bool:

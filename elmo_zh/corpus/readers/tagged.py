@@ -19,20 +19,19 @@ import numpy as np
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import Reading
 from elmo_zh.corpus.encodings import DecodedText
+from elmo_zh.corpus.readers.annotation_tools import STATES, iter_accepted, left_out_notes
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES, shown_names
 from elmo_zh.corpus.readers.examples import (
     NO_EXAMPLES,
     OUTSIDE,
-    STATES,
     Example,
     Labelled,
     Span,
     UnlabelledError,
+    count_labels,
     describe_tags,
     detect_scheme,
     in_bioes,
-    iter_accepted,
-    left_out_notes,
     marks_span,
     tags_of,
 )
@@ -93,21 +92,20 @@ Sentence = list[_Token]
 def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     """Return the tagged sentences of a file, with spans marked by BIOES tags."""
     if kind not in ("jsonl", "conll", "tsv"):
-        what = _("a CSV file of Label Studio") if '""start""' in text.head(2**16) else kind
-        raise CorpusError(
-            _(
-                "{name}: tags are not read from this format ({kind}). Export from Label Studio as JSON-MIN, or put a"
-                " token, a tab and its tag on each line, with --input-format conll. For one label per text, use task"
-                " fit classify."
-            ).format(name=text.name, kind=what)
-        )
+        has_spans = '""start""' in text.head(2**16)
+        problem = _(
+            "{name}: tags are not read from this format ({kind}). Export from Label Studio as JSON-MIN, or put a token,"
+            " a tab and its tag on each line, with --input-format conll."
+        ).format(name=text.name, kind=_("a CSV file of Label Studio") if has_spans else kind)
+        advice = "" if has_spans else " " + _("For one label per text, use task fit classify.")
+        raise CorpusError(problem + advice)
     left_out, scheme, by_words = Counter[str](), "BIOES", False
     records = list(iter_accepted(text, left_out)) if kind == "jsonl" else _records_of_table(text)
     names = records[0][1] if records else {*filter(str.isdecimal, reading.task_columns)}
     columns = reading.columns_in(names)
     fields = _list_fields(records[0][1], *columns) if records else ()
     if kind == "jsonl" and not fields:
-        examples, notes = _read_spans(text, records, *columns)
+        examples, notes, columns = _read_spans(text, records, *columns)
     else:
         if fields:
             where = f"{text.name}: " + _("record {number}")
@@ -128,6 +126,7 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
                     )
                 )
     form = _("{kind} format, {scheme}").format(kind=kind, scheme=describe_tags(scheme, by_words=by_words))
+    form += f" ({_counted_labels(examples, marks_spans=bool(scheme))})"
     return Labelled(
         name=text.name,
         examples=examples,
@@ -136,6 +135,13 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         columns=columns if any(columns) else (),
         notes=(form, *notes, *left_out_notes(left_out)),
     )
+
+
+def _counted_labels(examples: Sequence[Example], *, marks_spans: bool) -> str:
+    """Return how many spans there are, and how many distinct labels."""
+    labels = count_labels((example.labels for example in examples), marks_spans=marks_spans)
+    distinct = counted(len(labels), "{number} label", "{number} labels")
+    return f"{counted(labels.total(), '{number} span', '{number} spans')}, {distinct}" if marks_spans else distinct
 
 
 def _wrong(where: str, problem: str, line: str) -> CorpusError:
@@ -350,8 +356,8 @@ class _Convention(NamedTuple):
 
 def _read_spans(
     text: DecodedText, records: Sequence[tuple[int, Mapping[str, Any]]], text_column: str, label_column: str
-) -> tuple[list[Example], list[str]]:
-    """Return the texts of records with a BIOES tag for each character, and notes on how they were read."""
+) -> tuple[list[Example], list[str], tuple[str, ...]]:
+    """Return the texts of records with a BIOES tag for each character, notes on how they were read, and the fields."""
     if not records:
         raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
     others = Counter[str]()
@@ -359,7 +365,7 @@ def _read_spans(
     # Label Studio leaves the field out where a text has no spans.
     usual = next((key for _number, record in records for key in list_names if _is_spans(record.get(key))), "")
     sentences: list[tuple[str, str, list[_GivenSpan]]] = []
-    num_without = 0
+    num_without, text_field = 0, ""
     for number, record in records:
         where = f"{text.name}: " + _("record {number}").format(number=number)
         field = next((key for key in text_names if isinstance(record.get(key), str)), None)
@@ -367,7 +373,7 @@ def _read_spans(
         is_without = not key and bool(usual) and record.get(usual) is None
         if field is None or not (key or is_without):
             raise _no_spans(where, record, is_unlabelled=field is not None and number == 1)
-        num_without += is_without
+        num_without, text_field = num_without + is_without, text_field or field
         others.update(other for other in record if other not in (field, key, usual, *STATES))
         sentences.append((where, record[field], list(_given_spans(where, record[key], others)) if key else []))
     convention, notes = _find_convention(
@@ -377,19 +383,20 @@ def _read_spans(
         notes.append(_("texts without a field of spans, taken to have none") + f": {num_without:,}")
     if others:
         notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
-    examples, num_overlaps = [], 0
+    examples, left_out = [], Counter[str]()
     for where, line, given_spans in sentences:
         spans = [_placed(where, line, span, convention) for span in given_spans]
         kept = _without_overlaps(spans)
-        num_overlaps += len(spans) - len(kept)
+        left_out += Counter(kind for _start, _end, kind in spans) - Counter(kind for _start, _end, kind in kept)
         examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
-    if num_overlaps:
+    if left_out:
         message = (
-            "{number} span left out for overlapping a longer span",
-            "{number} spans left out for overlapping a longer span",
+            "{number} span left out for overlapping one that is longer or comes first",
+            "{number} spans left out for overlapping one that is longer or comes first",
         )
-        notes.append(counted(num_overlaps, *message))
-    return examples, notes
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in left_out.most_common())
+        notes.append(f"{counted(left_out.total(), *message)} ({kinds})")
+    return examples, notes, (text_field, usual)
 
 
 def _no_spans(where: str, record: Mapping[str, Any], *, is_unlabelled: bool) -> CorpusError:
@@ -429,8 +436,10 @@ def _given_spans(where: str, value: Any, others: Counter[str]) -> Iterator[_Give
 def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
     """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
     start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
-    if isinstance(kind, list) and len(kind) == 1:
-        [kind] = kind
+    if isinstance(kind, list):
+        if len(kind) > 1:
+            raise _wrong_span(where, entry, _("has {number} labels").format(number=len(kind)))
+        kind = next(iter(kind), None)
     kind = (plain_text(kind) or "").strip() or None
     parsed = _whole(start), _whole(end), kind, "" if surface is None else plain_text(surface)
     for keys, value in zip(_SPAN_KEYS, parsed, strict=True):
@@ -538,8 +547,9 @@ def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) ->
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
+    """Return the longest spans that do not overlap; of equally long ones, the first in the text, then in the file."""
     kept: list[Span] = []
-    for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0], span[2])):
+    for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0])):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
             kept.append(span)
     return sorted(kept)
