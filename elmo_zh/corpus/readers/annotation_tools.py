@@ -1,4 +1,4 @@
-"""What annotation tools write: rejected records, labels inside other values, and formats that are not read."""
+"""Read what annotation tools write around labels: rejected records, choices and spans in cells, foreign formats."""
 
 import re
 from collections import Counter
