@@ -184,6 +184,7 @@ def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_joined_pairs)
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
+_AFTER_VALUE = re.compile(r"[,:\]} \t\r\n]")
 
 
 def values_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str | int | float]]:
@@ -339,7 +340,8 @@ class _JsonFile:
                 problem, place = getattr(error, "msg", str(error)), getattr(error, "pos", 0)
                 is_whole = place < len(self._text) - _UNFINISHED and not problem.startswith("Unterminated")
             else:
-                is_whole = end < len(self._text)  # a number may go on
+                # A number may go on, as 1.5 does after "1.".
+                is_whole = end < len(self._text) - _UNFINISHED or _AFTER_VALUE.match(self._text, end) is not None
             if not is_whole and self._read():
                 continue
             if problem:
