@@ -33,7 +33,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     answer = fit(sample_run, "tag")
     assert answer.status == 0, answer.stderr
     assert "60 examples; conll format, BIO spans of characters" in answer.stderr
-    assert "Trained task: my-tag" in answer.stdout.splitlines()
+    assert "output:  my-tag" in answer.stdout.splitlines()
     description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
     assert description["settings"]["inputs"] == ["word2vec", "elmo", "characters"]
     assert description["labels"] == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"]
