@@ -23,6 +23,7 @@ from elmo_zh.cli.options import (
     refuse_together,
     shared_options,
 )
+from elmo_zh.cli.usages import note_longer_words
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import IndexOptions, PageChoice
 from elmo_zh.language import _
@@ -201,6 +202,7 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
         labels = _labels(index, choice.labels)
         for word in choice.words:
             index.occurrences(word)  # an error if the index does not have the word
+        note_longer_words(index, choice.words, common.console)
         content = PageContent(index, embedder, choice, common.console, labels)
         if server is not None:
             opens = not (serve.no_browser or common.as_json)
@@ -209,7 +211,7 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
             data = content.whole()
             result = {"bytes": write_page(data, output), **_counts(data)}
             following = _("Open {address} in a browser.").format(address=output.resolve().as_uri())
-            common.finish(result, [*figures(result), following], bundle=embedder.bundle)
+            common.finish(result, bundle=embedder.bundle, following=following)
 
 
 def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIndex", "ElmoEmbedder"]:

@@ -231,7 +231,7 @@ class Common:
         lines: Iterable[str] | None = None,
         *,
         bundle: "Bundle | None" = None,
-        following: Sequence[str | Path] = (),
+        following: Sequence[str | Path] | str = (),
     ) -> None:
         """Print the result: with --json, one JSON object that includes the model used; otherwise lines for people.
 
@@ -239,7 +239,7 @@ class Common:
             result: The values; the outputs that the command was given are added.
             lines: What people see; by default a line for each value. The outputs follow.
             bundle: The model used.
-            following: The words of the command to type next.
+            following: The words of the command to type next, or a sentence on what to do next.
         """
         outputs = {"output": self.output, "picture": self.picture}
         written = {name: path for name, path in outputs.items() if path is not None}
@@ -251,7 +251,9 @@ class Common:
             click.echo(json.dumps(_plain({**result, **written}), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
             shown = figures({**result, **written}) if lines is None else [*lines, *figures(written)]
-            for line in (*shown, *([_("Next: {command}").format(command=command(*following))] if following else [])):
+            if following and not isinstance(following, str):
+                following = _("Next: {command}").format(command=command(*following))
+            for line in (*shown, *([following] if following else [])):
                 click.echo(line)
 
 

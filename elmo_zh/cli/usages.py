@@ -1,6 +1,6 @@
 """The commands about the uses of words: senses, drift and substitutes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
-from elmo_zh.run.reporter import Hints, counted, first_ten
+from elmo_zh.language import _, ngettext
+from elmo_zh.run.reporter import Hints, Reporter, counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -43,6 +43,21 @@ if TYPE_CHECKING:
 
 # Number of occurrences shown for each usage.
 _NUM_LINES = 5
+
+
+def note_longer_words(index: "ContextIndex", words: Iterable[str], console: Reporter) -> None:
+    """Say how often words also stand inside longer words, which the index has with vectors of their own."""
+    from elmo_zh.concordance.query import TokenTable, count_inside_longer_words
+
+    table = TokenTable.of_index(index)
+    for word in map(index.normalise, words):
+        if count := count_inside_longer_words(table, word):
+            message = ngettext(
+                "{word} also stands inside longer words ({count:,} time), which are not counted.",
+                "{word} also stands inside longer words ({count:,} times), which are not counted.",
+                count,
+            )
+            console.note(message.format(word=word, count=count))
 
 
 @click.command()
@@ -70,6 +85,7 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = load_index(common)
+    note_longer_words(index, [word], common.console)
     column = require_column(index.columns, options.by, "--by") if options.by else None
     if options.by and column is not None:
         note_type(options.by, column, common.console)
@@ -83,6 +99,10 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
             substitutes = usage_substitutes(embedder, index, senses, top=options.top)
             usages = [{**usage, "substitutes": words} for usage, words in zip(usages, substitutes, strict=True)]
         _write_senses(common, index, senses, options)
+    if options.num_usages is None and len(senses.usages) == 1:
+        common.console.note(
+            _("The occurrences form no clear groups, or are too few to tell. --usages 2 divides them anyway.")
+        )
     counts = usage_counts(index, senses, column) if column else {}
     choice = senses.clusters.choice
     summary = {

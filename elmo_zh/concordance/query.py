@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
 from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_BORDER = " "
+_ANY, _ONE = "*", "?"
 
 _NAME = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|“[^”]*”"
 _CONDITION = re.compile(
@@ -165,8 +168,9 @@ class Query:
     A string without spaces is found in any segmentation in which it begins and ends at token borders: 高质量发展 finds
     高 质量 发展. A single * stands for one token.
 
-    It becomes a regular expression for a line of tokens with a line break between them, which is only tried on lines
-    with all letters of the query.
+    The query is a list of items: characters, the two wildcards, and ends of tokens. A state is the set of places in
+    the list, as the bits of a number, where a search may be after some tokens; what a token does to a state is
+    computed once for each distinct token, so that the time for a token grows only with its length.
     """
 
     def __init__(self, query: str) -> None:
@@ -176,48 +180,94 @@ class Query:
             raise ConfigError(
                 _("The query is empty. Give a word, or words separated by spaces, such as: 苹果, 吃 *, 高质量发展")
             )
-        self._letters = {*"".join(elements)} - {*"*?"}
-        joined = r"\n".join(map(_expression_of, elements))
-        self._expression = re.compile(rf"(?<![^\n]){joined}(?![^\n])")
+        elements = [re.sub(r"\*+", _ANY, element) for element in elements]
+        self._items = _BORDER.join(_ONE + _ANY if element == _ANY else element for element in elements)
+        self._end = 1 << len(self._items)
+        self._literals = {sign: self._places_of(sign) for sign in {*self._items}}
+        self._any, self._one = self._places_of(_ANY), self._places_of(_ONE)
+        wild = _ANY + _ONE + _BORDER
+        pairs = zip(self._items, self._items[1:], strict=False)
+        # Where a token may end: between two characters of the query.
+        self._joints = sum(2 << place for place, pair in enumerate(pairs) if not set(pair) & set(wild))
+        self._ends = self._places_of(_BORDER)
 
-    def lines(self, table: TokenTable) -> list[int]:
-        """Return the lines that have all letters of the query."""
-        lines = np.arange(len(table.ends))
-        for letter in self._letters:
-            has_letter = np.array([letter in spelling for spelling in table.spellings], np.bool_)
-            lines = np.intersect1d(lines, table.lines_of(np.flatnonzero(has_letter[table.words])))
-        return lines.tolist()
+    def _places_of(self, sign: str) -> int:
+        return sum(1 << place for place, item in enumerate(self._items) if item == sign)
 
-    def matches(self, tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the first token of each match in a line, and one past its last; matches do not overlap."""
-        spans = [match.span() for match in self._expression.finditer("\n".join(tokens))]
-        if spans:
-            numbers = {
-                start: number for number, start in enumerate(accumulate((len(t) + 1 for t in tokens), initial=0))
-            }
-            yield from ((numbers[start], numbers[end + 1]) for start, end in spans)
+    @cached_property
+    def start(self) -> int:
+        """The state before the first token."""
+        return self._skipping(1)
 
+    def _skipping(self, state: int) -> int:
+        """Return a state with the places that are reached because * may stand for nothing."""
+        return state | (state & self._any) << 1
 
-def _expression_of(element: str) -> str:
-    """Return the regular expression of a query without spaces: tokens end between letters, but not at wildcards."""
-    if not element.strip("*"):
-        return r"[^\n]+"
-    pieces = re.split(r"(\*+|\?)", element)
-    wild = {"*": r"[^\n]*?", "?": r"[^\n]"}
-    return "".join(wild.get(piece[:1]) or r"\n?".join(map(re.escape, piece)) for piece in pieces)
+    def after(self, state: int, token: str) -> int:
+        """Return the state after a token."""
+        for character in token:
+            literal = 0 if character in (_ANY, _ONE, _BORDER) else self._literals.get(character, 0)
+            state = self._skipping((state & (literal | self._one)) << 1 | state & self._any)
+            if not state:
+                return 0
+        return state & (self._joints | self._end) | self._skipping((state & self._ends) << 1)
+
+    def accepts(self, state: int) -> bool:
+        """Return whether a match ends in this state."""
+        return bool(state & self._end)
 
 
 def find_matches(table: TokenTable, query: Query) -> Matches:
     """Find all matches; return the first token of each, and one past its last, both int64, shape (n,)."""
-    matches = [np.empty((0, 2), np.int64)]
-    lines = query.lines(table)
-    for first, end in zip(
-        table.first_tokens(np.array(lines, np.int64)).tolist(), table.ends[lines].tolist(), strict=True
-    ):
-        if found := [*query.matches(table.tokens(first, end))]:
-            matches.append(np.array(found) + first)
-    starts, ends = np.concatenate(matches).T
-    return starts, ends
+    states, numbers = [0, query.start], {0: 0, query.start: 1}
+
+    def states_after(state: int, words: Iterable[int]) -> NDArray[np.int32]:
+        """Return the number of the state after each of these words, by the number of the word."""
+        reached = np.zeros(len(table.spellings), np.int32)
+        for word in words:
+            after = query.after(states[state], table.spellings[word])
+            if after not in numbers:
+                numbers[after] = len(states)
+                states.append(after)
+            reached[word] = numbers[after]
+        return reached
+
+    by_word = states_after(1, range(len(table.spellings)))
+    starts = np.flatnonzero(by_word[table.words])
+    reached, ends, line_ends = by_word[table.words[starts]], starts + 1, table.ends[table.lines_of(starts)]
+    candidates = [np.empty((0, 2), np.int64)]
+    while len(starts):
+        is_match = np.array([query.accepts(state) for state in states])[reached]
+        candidates.append(np.stack([starts[is_match], ends[is_match]], axis=1))
+        goes_on = ~is_match & (ends < line_ends)
+        starts, ends, line_ends, reached = starts[goes_on], ends[goes_on], line_ends[goes_on], reached[goes_on]
+        after = np.zeros(len(starts), np.int32)
+        for state in np.unique(reached).tolist():
+            is_here = reached == state
+            words = table.words[ends[is_here]]
+            after[is_here] = states_after(state, np.flatnonzero(np.bincount(words)).tolist())[words]
+        lives = after > 0
+        starts, ends, line_ends, reached = starts[lives], ends[lives] + 1, line_ends[lives], after[lives]
+    ordered = np.concatenate(candidates)
+    matches = _without_overlaps(ordered[np.argsort(ordered[:, 0], kind="stable")])
+    return matches[:, 0], matches[:, 1]
+
+
+def count_inside_longer_words(table: TokenTable, word: str) -> int:
+    """Return the number of tokens that are longer than a word and contain it."""
+    inside, whole = (len(find_matches(table, Query(query))[0]) for query in (f"*{word}*", word))
+    return inside - whole
+
+
+def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(matches) or (matches[1:, 0] >= matches[:-1, 1]).all():
+        return matches
+    kept, end = [], 0
+    for match in matches.tolist():
+        if match[0] >= end:
+            kept.append(match)
+            end = match[1]
+    return np.array(kept, np.int64)
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:

@@ -98,14 +98,19 @@ function drawMap() {
   const note = parts[state.word] ? (isSame ? say("same") : "") : say("computing");
   const agreements = labelColourings().map((name) => [name, agreement(name, pointsShown())]);
   const told = agreements.filter(([, value]) => value !== null).map(
-    ([name, value]) => say("agreement")(nameOfColouring(name), value.toFixed(2)),
+    ([name, value]) => say("agreement")(nameOfColouring(name), value.toFixed(2), numLabelled(name, pointsShown())),
   );
   at("message").textContent = [say("shown")(end - start, count), note, ...told].filter(Boolean).join(" · ");
-  const layer = [say("layerNote")(state.layer), state.layer === data.usage_layer ? say("usageLayer") : ""];
+  const isLabel = state.colouring.startsWith("label:");
+  const layer = [
+    isLabel ? say("labelNote") : "", say("layerNote")(state.layer), state.layer === data.usage_layer ? say("usageLayer") : "",
+  ];
   const gap = state.language === "zh" ? "" : " ";
   at("explained").textContent = [...layer, say(`${state.method}Note`)].filter(Boolean).join(gap);
   drawLegend();
 }
+
+const numLabelled = (name, chosen) => chosen.filter((point) => data.colourings[name].points[point] !== null).length;
 
 // The adjusted Rand index (Hubert and Arabie 1985) of usages and labels of points; null without two labels.
 function agreement(name, chosen) {

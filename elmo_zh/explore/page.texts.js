@@ -17,7 +17,8 @@ const TEXTS = {
     noSoftmax: "The model has no softmax, so there is no surprisal and there are no substitutes.",
     moveOver: "Move the mouse over a token to see its surprisal.", ask: "Show", type: "Type any sentence",
     "label:sense": "Sense",
-    agreement: (name, value) => `agreement of usages with “${name}”: ${value} (adjusted Rand index; 1: full agreement, 0: no better than chance)`,
+    agreement: (name, value, count) => `agreement of usages with “${name}”: ${value} (adjusted Rand index of ${count} labelled occurrences; 1: full agreement, 0: no better than chance)`,
+    labelNote: "The colours are labels from a table; the model has not seen them. “Usage” shows how the model groups the occurrences.",
     layerNote: (layer) => (layer === 0 ? "Layer 0 has one vector for each word, whatever its sentence."
       : `Layer ${layer} has read the sentence from both sides${layer === 1 ? "." : `, through layer ${layer - 1}.`}`),
     usageLayer: "Usages are found by the vectors of this layer.",
@@ -41,7 +42,8 @@ const TEXTS = {
     noSoftmax: "这个模型没有 softmax，所以没有意外度和可能的替换词。",
     moveOver: "把鼠标移到词上，可以看到它的意外度。", ask: "显示", type: "输入任意句子",
     "label:sense": "词义",
-    agreement: (name, value) => `用法与“${name}”的一致程度：${value}（调整兰德指数，1 为完全一致，0 相当于随机）`,
+    agreement: (name, value, count) => `用法与“${name}”的一致程度：${value}（${count} 个有标签的词例的调整兰德指数，1 为完全一致，0 相当于随机）`,
+    labelNote: "颜色是人工标注的标签，模型没有见过；模型自己的分法请点“用法”。",
     layerNote: (layer) => (layer === 0 ? "第 0 层里每个词只有一个向量，与句子无关。"
       : `第 ${layer} 层${layer === 1 ? "" : `在第 ${layer - 1} 层之上`}从前后两个方向读过整个句子。`),
     usageLayer: "各种用法是按这一层的向量找出的。",

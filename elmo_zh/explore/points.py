@@ -311,10 +311,33 @@ class PointLabels:
     def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
         """Return an occurrence's label in a column, or None; `start` is its offset in the raw line."""
         for source in (line.source, line.archive):
-            place = {"file": source, "line": str(line.number), "start": str(start), "word": word}
-            if (labels := self.rows.get(tuple(place[key] for key in self.keys))) is not None:
+            if (labels := self.rows.get(self._key_of(line, source, start, word))) is not None:
                 return labels[name] or None
         return None
+
+    def report_missing(self, index: ContextIndex, words: Sequence[str], reporter: Reporter) -> None:
+        """Warn of rows that name the place of a word on the page where the index has no occurrence of it."""
+        if not {"start", "word"} <= set(self.keys):
+            return
+        missing = {key for key in self.rows if key[-1] in words}
+        number = len(missing)
+        for word in words:
+            for occurrence in map(index.occurrence, index.occurrences(word).tolist()):
+                line = index.line(occurrence.line)
+                for source in (line.source, line.archive):
+                    missing.discard(self._key_of(line, source, line.start + occurrence.start, word))
+        if missing:
+            example = dict(zip(self.keys, min(missing), strict=True))
+            place = ", ".join(f"{name} {value}" for name, value in example.items())
+            message = _(
+                "{path}: {missing} of {number} labelled places are not occurrences in the index, such as {place}. The"
+                " word may be part of a longer word there, or on a repeated line."
+            )
+            reporter.warn(message.format(path=self.path, missing=len(missing), number=number, place=place))
+
+    def _key_of(self, line: IndexedLine, source: str | None, start: int, word: str) -> tuple[str, ...]:
+        place = {"file": source or "", "line": str(line.number), "start": str(start), "word": word}
+        return tuple(place[key] for key in self.keys)
 
 
 def _key(place: Mapping[str, str], files: Mapping[str, str | None], where: str) -> tuple[str, ...]:
@@ -382,6 +405,7 @@ def colour_points(
     colourings = {"usage": _by_usage(words), "source": colouring_of([names[line.source] for line in lines])}
     if labels is not None:
         places = [(line, line.start + point.start, point.word) for line, point in zip(lines, points, strict=True)]
+        labels.report_missing(index, [word.word for word in words], reporter)
         colourings |= _by_labels(labels, places, reporter)
     for name, column in index.columns.items():
         if name != "source":

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from elmo_zh.concordance.query import Query, TokenTable, find_matches, may_match, parse_keys, wanted_lines
+from elmo_zh.concordance.query import (
+    Query,
+    TokenTable,
+    count_inside_longer_words,
+    find_matches,
+    may_match,
+    parse_keys,
+    wanted_lines,
+)
 from elmo_zh.contexts.index import IndexedLine
 from elmo_zh.contexts.index_files import ColumnBuilder
 from elmo_zh.errors import ConfigError
@@ -91,6 +99,12 @@ def test_a_query_is_folded_like_the_tokens() -> None:
     assert (first.tolist(), end.tolist()) == ([0, 2], [2, 4])
 
 
+def test_many_wildcards_take_time_in_proportion_to_a_token() -> None:
+    """A search that goes back would try billions of divisions of this token."""
+    table = table_of([["a" * 5000, "a" * 4999 + "b"]])
+    assert [places.tolist() for places in find_matches(table, Query("*a*a*a*a*a*b"))] == [[1], [2]]
+
+
 ROWS = [
     {"year": "1999", "author": "鲁迅", "日期": "2020/3/5", "share": "5%", 'a "b"': "x"},
     {"year": "2020", "日期": "2020-10-20", "share": "１，２００％"},
@@ -152,3 +166,9 @@ def test_keys_may_name_columns_with_any_character() -> None:
 def test_an_empty_query_is_refused() -> None:
     with pytest.raises(ConfigError, match="The query is empty"):
         Query("  ")
+
+
+def test_a_word_inside_longer_words_is_counted() -> None:
+    table = table_of([["有意思", "的", "意思"], ["没意思", "意", "思"], ["小意思", "意思意思"]])
+    assert count_inside_longer_words(table, "意思") == 4
+    assert count_inside_longer_words(table, "的") == 0

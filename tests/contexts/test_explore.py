@@ -13,10 +13,11 @@ import pytest
 from contexts.explored import MARKUP
 from contexts.texts import LINES, indexed, model_of_words, write_text
 from contract.command_line import elmo_zh, succeed
+from messages import Heard
 
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import IndexedLine
+from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore import points
 from elmo_zh.explore.page import build_page, short_names
@@ -180,6 +181,18 @@ def test_labels_of_the_user(tmp_path: Path) -> None:
     assert named.kinds == ("kind", "year_zh")
     assert named.chinese("kind", ["firm", "fruit"]) == ("firm", "果")
     assert named.chinese("year_zh", ["九九"]) == ()
+
+
+def test_labelled_places_without_an_occurrence_are_counted(index: ContextIndex, tmp_path: Path) -> None:
+    occurrence = index.occurrence(int(index.occurrences("苹果")[0]))
+    line = index.line(occurrence.line)
+    place = f"{line.source}\t{line.number}\t{line.start + occurrence.start}\t苹果\tfruit"
+    other = f"{line.source}\t{line.number}\t{line.start + occurrence.start + 1}\t苹果\tfruit"
+    rows = ("file\tline\tstart\tword\tsense", place, other, other.replace("苹果", "手机"))
+    labels, heard = PointLabels.load(write_text(tmp_path / "labels.tsv", rows), index.sources), Heard()
+    labels.report_missing(index, ["苹果"], heard)
+    (warning,) = heard.warnings
+    assert "1 of 2 labelled places" in warning
 
 
 def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
