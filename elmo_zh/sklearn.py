@@ -34,13 +34,9 @@ except ImportError:
 
 def list_strings(X: object, call: str) -> list[str]:
     """Return X as a list; raise ValueError for a single string, like scikit-learn, and TypeError for anything else."""
-    _refuse_single_string(X, call)
-    return check_strings(X, call, "X")
-
-
-def _refuse_single_string(X: object, call: str) -> None:
     if isinstance(X, str):
         raise refusal(ValueError, call, "X", X, "a list of strings")
+    return check_strings(X, call, "X")
 
 
 # As many as a pipeline may join.
@@ -133,15 +129,14 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         """Load the model and check the settings.
 
         Args:
-            X: Strings, as in `transform`.
+            X: Strings, as in `transform`; they are not read.
             y: Ignored.
 
         Raises:
             BundleError: If the folder is not a valid bundle.
             ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed, or X is a single string.
+            ValueError: If pool or layers is not one of those listed.
         """
-        _refuse_single_string(X, "fit")
         embedder = self._load_model(self.precision)
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest

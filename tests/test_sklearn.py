@@ -48,20 +48,6 @@ def _in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module._load_once.cache_clear()
 
 
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """Every time that a model is loaded: with what settings."""
-    noted: list[tuple[object, ...]] = []
-    real = ElmoEmbedder.load
-
-    def load(folder: Path, *settings: str) -> ElmoEmbedder:
-        noted.append((str(folder), *settings))
-        return real(folder, *settings)
-
-    monkeypatch.setattr(module.ElmoEmbedder, "load", load)
-    return noted
-
-
 def vectorizer(**settings: Any) -> ElmoVectorizer:
     return ElmoVectorizer("model", device="cpu", **settings)
 
@@ -99,6 +85,17 @@ def test_raw_strings_and_segmented_ones() -> None:
         (vectors,) = embedder.embed_tokens([tokens])
         np.testing.assert_allclose(found, vectors.mean(axis=(0, 1)), rtol=0, atol=1e-6)
     assert np.abs(raw - segmented).max() > 1e-3
+
+
+@pytest.mark.parametrize(("layers", "numbers"), [("all", [0, 1, 2]), ([2, 0], [2, 0])])
+def test_several_layers_in_one_pass(layers: Any, numbers: list[int]) -> None:
+    several = vectorizer(layers=layers)
+    found = several.transform(LINES)
+    assert found.shape == (len(LINES), len(numbers) * 2 * P)
+    for place, layer in enumerate(numbers):
+        alone = vectorizer(layers=layer).transform(LINES)
+        np.testing.assert_array_equal(found[:, place * 2 * P : (place + 1) * 2 * P], alone)
+    assert len(several.get_feature_names_out()) == several.fit(LINES).n_features_out_ == found.shape[1]
 
 
 # The model is loaded late and once
@@ -155,14 +152,3 @@ def test_the_checks_that_scikit_learn_has_for_estimators_of_text() -> None:
     assert get_tags(vectorizer()).input_tags.string
     results = check_estimator(vectorizer(), on_skip=None)
     assert {result["status"] for result in results} == {"passed"}
-
-
-@pytest.mark.parametrize(("layers", "numbers"), [("all", [0, 1, 2]), ([2, 0], [2, 0])])
-def test_several_layers_in_one_pass(layers: Any, numbers: list[int]) -> None:
-    vectorizer = ElmoVectorizer("model", layers=layers)
-    found = vectorizer.transform(LINES)
-    assert found.shape == (len(LINES), len(numbers) * 2 * P)
-    for place, layer in enumerate(numbers):
-        alone = ElmoVectorizer("model", layers=layer).transform(LINES)
-        np.testing.assert_array_equal(found[:, place * 2 * P : (place + 1) * 2 * P], alone)
-    assert len(vectorizer.get_feature_names_out()) == vectorizer.fit(LINES).n_features_out_ == found.shape[1]

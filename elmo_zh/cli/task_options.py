@@ -12,13 +12,10 @@ from click.core import ParameterSource
 from elmo_zh.cli.declared import Function, takes
 from elmo_zh.cli.options import Common, refuse_together, shared_options
 from elmo_zh.config.task_settings import KINDS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.task_model import TaskModel
-
-
-WRONG_COLUMNS = N_("The task reads {wanted} columns of text, not {given}. Give --text-column once for each.")
 
 
 def labelled_options(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
@@ -41,23 +38,17 @@ def training_options(function: Callable[..., Any]) -> Any:
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
-    """Check the options of a training run, and add the encoding of its files; raise UsageError if options conflict."""
-    settings, kind = job.settings, job.settings.kind
-    metric = {"--metric": settings.metric != HeadSettings.metric}
-    if kind == "tag":
-        refuse_together("tag", {"--regression": settings.regression, **metric})
-    if kind == "pairs":
-        refuse_together("pairs", {"--head linear": settings.head == "linear"})
-    if settings.regression:
-        refuse_together("--regression", metric)
-    return replace(job, reading=checked_reading(common, job.reading, kind, regression=settings.regression))
+    """Complete the options for reading the data of a training run."""
+    kind, regression = job.settings.kind, job.settings.regression
+    return replace(job, reading=checked_reading(common, job.reading, kind, regression=regression))
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        raise click.UsageError(_(WRONG_COLUMNS).format(given=given, wanted=wanted))
+        message = _("The task reads {wanted} columns of text, not {given}. Give --text-column once for each.")
+        raise click.UsageError(message.format(given=given, wanted=wanted))
     if kind == "tag":
         refuse_together("tag", {"--skip-unlabelled": reading.skips_unlabelled})
     return replace(reading, kind=kind, regression=regression, encoding=common.config.text.encoding)

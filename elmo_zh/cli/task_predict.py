@@ -1,8 +1,8 @@
 """The commands that use a trained task: label texts with it, or score it on labelled texts."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain, tee
 from pathlib import Path
@@ -12,7 +12,6 @@ import click
 
 from elmo_zh.cli.declared import takes
 from elmo_zh.cli.options import (
-    INPUT,
     NEEDS_OUTPUT,
     Common,
     common_options,
@@ -23,7 +22,6 @@ from elmo_zh.cli.options import (
     shared_options,
 )
 from elmo_zh.cli.task_options import (
-    WRONG_COLUMNS,
     checked_reading,
     labelled_options,
     load_task,
@@ -46,10 +44,11 @@ if TYPE_CHECKING:
 @moved_model_option
 @shared_options("output")
 @takes(PredictionForm, "form")
-@shared_options(*INPUT, "device")
+@takes(Reading, "reading", without=("label_column", "format", "skips_unlabelled"))
+@shared_options("text.format", "text.encoding", "device")
 @common_options
 @reads("text")
-def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm) -> None:
+def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, reading: Reading) -> None:
     """Label texts with a trained task.
 
     Files of any size work, because they are read and labelled piece by piece. FILE is a text in any format that segment
@@ -68,13 +67,13 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm) -> 
     task = load_task(common)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
-    columns = _text_columns(common, form, 2 if task.description.settings.kind == "pairs" else 1)
-    form = replace(form, text_columns=columns)
+    reading = checked_reading(common, reading, task.description.settings.kind)
+    texts = (_iter_pairs if reading.num_texts == 2 else _iter_texts)(common, task, files, reading)
     if output is None:
-        number = _write_predictions(common, task, files, form, sys.stdout.buffer)
+        number = _write_predictions(common, task, texts, form, sys.stdout.buffer)
     else:
         with common.claimed(), atomic_path(output) as unfinished, unfinished.open("wb") as file:
-            number = _write_predictions(common, task, files, form, file)
+            number = _write_predictions(common, task, texts, form, file)
     if output is not None:
         common.finish({"texts": number})
 
@@ -88,38 +87,27 @@ def _check_form(task: "TaskModel", form: PredictionForm) -> None:
         refuse_together("--scheme", other)
 
 
-def _text_columns(common: Common, form: PredictionForm, num_texts: int) -> tuple[str, ...]:
-    """Return the text columns named by --text-column or its synonym --field."""
-    fields = tuple(filter(None, common.config.text.field.split(",")))
-    refuse_together("--text-column", {"--field": bool(fields and form.text_columns)})
-    columns = fields or form.text_columns
-    if len(columns) not in (0, 2) and num_texts == 2:
-        raise click.UsageError(_(WRONG_COLUMNS).format(given=len(columns), wanted=2))
-    return columns
-
-
 def _write_predictions(
-    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, file: BinaryIO
+    common: Common, task: "TaskModel", texts: Generator[tuple[str, ...]], form: PredictionForm, file: BinaryIO
 ) -> int:
     from elmo_zh.tasks.scores import columns_of, conll_of, rows_of
 
-    settings, kind = task.description.settings, str(form.format)
-    is_pair, number = settings.kind == "pairs", 0
+    settings, kind, number = task.description.settings, str(form.format), 0
+    is_pair = settings.kind == "pairs"
     columns = columns_of(of_tags=settings.kind == "tag", of_numbers=settings.regression, num_texts=1 + is_pair)
-    with ExitStack() as stack:
-        texts, again = tee((_iter_pairs if is_pair else _iter_texts)(common, task, files, form, stack))
-        progress = stack.enter_context(common.console.progress("predict", unit="texts"))
-        predictions = task.iter_predict(texts if is_pair else (text for [text] in texts))
+    with closing(texts), common.console.progress("predict", unit="texts") as progress:
+        given, again = tee(texts)
+        predictions = task.iter_predict(given if is_pair else (text for [text] in given))
 
         def labelled() -> Iterator[tuple[int, Any, Any]]:
             nonlocal number
-            for given, prediction in zip(again, predictions, strict=True):
-                yield number, given, prediction
+            for row in zip(again, predictions, strict=True):
+                yield number, *row
                 number += 1
                 progress.update(1)
 
         if kind == "conll":
-            blocks = (conll_of(prediction, form.scheme) for _number, _given, prediction in labelled())
+            blocks = (conll_of(prediction, form.scheme) for _number, _texts, prediction in labelled())
             file.writelines(block.encode("utf-8", "surrogatepass") for block in blocks)
         else:
             rows = chain.from_iterable(rows_of(kind, *row) for row in labelled())
@@ -128,35 +116,35 @@ def _write_predictions(
 
 
 def _iter_pairs(
-    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
-) -> Iterator[Any]:
+    common: Common, task: "TaskModel", files: tuple[str, ...], reading: Reading
+) -> Generator[tuple[str, ...]]:
     from elmo_zh.corpus.input_texts import opened_inputs
     from elmo_zh.corpus.read_labelled import iter_pairs
 
     text = common.config.text
-    kind = text.format if text.format in LABELLED_FORMATS else "auto"
-    reading = Reading(
-        kind="pairs",
-        format=kind,
-        encoding=text.encoding,
-        text_columns=form.text_columns,
+    reading = replace(
+        reading,
+        format=text.format if text.format in LABELLED_FORMATS else "auto",
+        text_columns=reading.text_columns or tuple(filter(None, text.field.split(","))),
         task_columns=task.description.columns,
     )
-    for source in stack.enter_context(opened_inputs(files, common.console)).sources:
-        yield from iter_pairs(source, reading)
+    with opened_inputs(files, common.console) as opened:
+        for source in opened.sources:
+            yield from iter_pairs(source, reading)
 
 
 def _iter_texts(
-    common: Common, task: "TaskModel", files: tuple[str, ...], form: PredictionForm, stack: ExitStack
-) -> Iterator[tuple[str]]:
+    common: Common, task: "TaskModel", files: tuple[str, ...], reading: Reading
+) -> Generator[tuple[str, ...]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.corpus.read_labelled import with_field_of_task
 
     config = common.config.text
-    config = replace(config, field=",".join(form.text_columns) or config.field)
-    for source in stack.enter_context(opened_inputs(files, common.console)).sources:
-        own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
-        yield from ((line,) for line in input_text(source, own_config).lines_if_text(common.console))
+    config = replace(config, field=",".join(reading.text_columns) or config.field)
+    with opened_inputs(files, common.console) as opened:
+        for source in opened.sources:
+            own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
+            yield from ((line,) for line in input_text(source, own_config).lines_if_text(common.console))
 
 
 @click.command()

@@ -72,5 +72,5 @@ def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files
     common.finish(
         report.to_json(),
         report.lines(),
-        following=("embed", "file.txt", *model, "--layers", str(report.best.layer)),
+        following=("embed", "file.txt", *model, "--layers", str(report.best_layer)),
     )

@@ -140,6 +140,11 @@ class HeadSettings:
         """Whether a tagger is linear: a CRF on character n-grams."""
         return self.kind == "tag" and self.head == "linear"
 
+    @property
+    def reads_grams(self) -> bool:
+        """Whether a tagger reads n-grams, alone or in a mixture."""
+        return self.kind == "tag" and self.head != "bilstm"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
@@ -179,7 +184,7 @@ PREDICTION_FORMATS = ("jsonl", "tsv", "csv", "conll")
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """The form of predictions, and the columns of a table that contain the texts."""
+    """The form of predictions."""
 
     format: str | None = declare(
         None,
@@ -191,12 +196,4 @@ class PredictionForm:
         None,
         "Tagging scheme to use with --format conll. Default: the scheme of the training data.",
         choices=tuple(SCHEMES),
-    )
-    text_columns: tuple[str, ...] = declare(
-        (),
-        "Column or field that contains the text: its name, or its number, counting from 1. For pairs, use this"
-        " option twice. Default: with a trained task, the columns it was trained on; otherwise detected from names"
-        " and content.",
-        names=("--text-column",),
-        metavar="NAME",
     )

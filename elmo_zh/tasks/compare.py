@@ -6,7 +6,7 @@ first.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,24 +20,24 @@ from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import N_, _
 from elmo_zh.pictures.canvas import save_picture
 from elmo_zh.pictures.figures import learning_figure
-from elmo_zh.run.files import file_digest, write_json
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, Json, Step, Work, run_job
-from elmo_zh.run.outputs import write_mark, written_as
+from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.tables import table
 from elmo_zh.tasks import linear
-from elmo_zh.tasks.datasets import Dataset, Split, choose_rows, find_files, load_dataset, split_into_folds
+from elmo_zh.tasks.datasets import Dataset, Split, choose_rows, load_dataset, split_into_folds
 from elmo_zh.tasks.encode_texts import VectorCache, load_vectors, read_alike, read_texts, sentences_of, word2vec_digest
-from elmo_zh.tasks.fit import check_head, manifest_of
+from elmo_zh.tasks.fit import check_settings, manifest_of
 from elmo_zh.tasks.scores import (
+    Answers,
     Difference,
-    Prediction,
+    answer_majority,
+    answer_rows,
     bootstrap_difference,
-    class_predictions,
-    example_rows,
     main_metric,
-    predict_majority,
     score_rows,
+    write_report,
 )
 from elmo_zh.tasks.train import PreparedTask, class_score
 from elmo_zh.version import __version__
@@ -45,7 +45,6 @@ from elmo_zh.version import __version__
 DEFAULT_FOLDS = 3
 # With fewer test examples, which can only show large differences, a file that is split here is divided into folds.
 FEW_EXAMPLES = 300
-DATA = "comparison.json"
 
 
 @dataclass(frozen=True)
@@ -220,8 +219,6 @@ class Comparison:
     def write(self, folder: Path) -> None:
         """Write the report to a new folder: Markdown, JSON, and a picture of the learning curves."""
         folder.mkdir()
-        text = "\n".join([f"# {self.name}", "", *self.lines(), ""])
-        (folder / "comparison.md").write_text(text, encoding="utf-8")
         curves = {
             model.name: [
                 (self.num_examples(share), [run.score for run in runs])
@@ -231,8 +228,7 @@ class Comparison:
             for model in self.models
         }
         save_picture(learning_figure(curves, self.metric, self.name, self.verdict()), folder / "curves.png")
-        write_json(folder / DATA, self.to_json())
-        write_mark(folder, "comparison", 1, {"model": self.facts["model"]})
+        write_report(folder, "comparison", self.name, self.lines(), self.to_json())
 
 
 def compare_task(
@@ -269,10 +265,10 @@ class CompareJob:
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
         """Read the data; by default take three folds of few examples, and the word2vec vectors of the model."""
-        check_head(fit.settings, BOTH.inputs)
+        check_settings(fit.settings, BOTH.inputs)
         word2vec = word2vec or embedder.bundle.path
         Word2Vec.load(word2vec)  # raises the error that says what to do
-        dataset = load_dataset(find_files(fit.files, reporter), fit.reading, reporter, needs_test=True)
+        dataset = load_dataset(fit.files, fit.reading, reporter, needs_test=True)
         return cls(
             fit=fit, embedder=embedder, output=output, dataset=dataset, word2vec=word2vec,
             splits=_splits(fit, dataset, folds, reporter), **options,
@@ -345,11 +341,11 @@ class _Study:
 
     def __init__(self, job: CompareJob, work: Work) -> None:
         self._job, self._work, self._dataset = job, work, job.dataset
-        self.metric = main_metric(job.fit.settings, marks_spans=bool(job.dataset.scheme))
+        self.metric = main_metric(job.fit.settings, job.dataset.scheme)
         self._texts = read_texts(job.dataset.examples, job.embedder, work.reporter)
         self._word2vec = read_alike(Word2Vec.load(job.word2vec), job.embedder, sentences_of(self._texts))
         self._others = {name: load_vectors(path, self._texts, job.fit.settings) for name, path in job.vectors.items()}
-        self._computed: dict[str, linear.Features] = {}
+        self._features = cache(self._compute_features)  # when a row first needs them
         self._fitted: dict[tuple[str, bytes], linear.FittedLinear] = {}  # by the rows that a model is fitted on
 
     @cached_property
@@ -411,36 +407,30 @@ class _Study:
             limit = max(1, round(share * len(split.train)))
             split = replace(split, train=choose_rows(self._dataset.examples, split.train, limit, seed))
         dataset = replace(self._dataset, split=split)
-        train, test = dataset.part("train"), dataset.part("test")
+        train, gold = dataset.gold("train"), dataset.gold("test")
         if model.inputs or model == CRF:
-            predictions = self._train(dataset, model, seed)
+            answers = self._train(dataset, model, seed)
         elif model.members:
-            predictions = self._mix(dataset, model)
+            answers = self._mix(dataset, model)
         else:
-            predictions = predict_majority(train, test, self._job.fit.settings, dataset.scheme)
+            answers = answer_majority(train, gold, self.metric)
         # In macro F1, classes have the same numbers in all runs.
-        labels = {example.labels[0] for example in dataset.examples} if self.metric == "macro_f1" else ()
-        marks_spans = bool(dataset.scheme)
-        rows = example_rows(test, predictions, metric=self.metric, marks_spans=marks_spans, labels=labels)
+        rows = answer_rows(gold, answers, self.metric, [example.labels[0] for example in dataset.examples])
         return {
             "model": model.name, "share": share, "seed": seed, "fold": fold, "num_examples": len(train),
             "score": score_rows(rows, metric=self.metric), "rows": rows.tolist(),
         }  # fmt: skip
 
-    def _features(self, name: str) -> linear.Features:
-        """Return the features of a linear model, computed when a row first needs them."""
-        if name not in self._computed:
-            vectors = self._others.get(name, self._word2vec)
-            if isinstance(vectors, Word2Vec):
-                kind = linear.WORD2VEC if name in self._others else name
-                cache = self._cache if kind == linear.ELMO else None
-                self._computed[name] = linear.Features.of(kind, self._texts, cache, vectors)
-            else:
-                self._computed[name] = linear.Features([vectors], np.array([], np.str_))
-        return self._computed[name]
+    def _compute_features(self, name: str) -> linear.Features:
+        """Return the features of a linear model."""
+        vectors = self._others.get(name, self._word2vec)
+        if not isinstance(vectors, Word2Vec):
+            return linear.Features([vectors], np.array([], np.str_))
+        kind = linear.WORD2VEC if name in self._others else name
+        return linear.Features.of(kind, self._texts, self._cache if kind == linear.ELMO else None, vectors)
 
-    def _mix(self, dataset: Dataset, model: Model) -> list[Prediction]:
-        """Mix linear models; return the predictions for the test examples."""
+    def _mix(self, dataset: Dataset, model: Model) -> Answers:
+        """Mix linear models; return the predicted classes of the test examples."""
         classes, train, num_classes = dataset.classes(dataset.labels), dataset.split.train, len(dataset.labels)
         folds = linear.held_out_folds(dataset, train, self._job.fit.files.seed)
         for name in model.members:
@@ -451,10 +441,10 @@ class _Study:
         offers = [(name, member.held_out, np.arange(len(train))) for name, member in members.items()]
         weights, _judged = linear.choose_members(offers, classes[train], class_score(self.metric))
         logs = [linear.predict_rows(members[name].model, self._features(name), dataset.split.test) for name in weights]
-        return class_predictions(linear.mix(logs, [*weights.values()]), dataset.labels)
+        return [[dataset.labels[best]] for best in linear.mix(logs, [*weights.values()]).argmax(axis=1)]
 
-    def _train(self, dataset: Dataset, model: Model, seed: int) -> list[Prediction]:
-        """Train a network; return its predictions for the test examples."""
+    def _train(self, dataset: Dataset, model: Model, seed: int) -> Answers:
+        """Train a network; return the labels that it predicts for the test examples."""
         settings = self._job.fit.settings
         word2vec = self._others.get(model.name, self._word2vec) if "word2vec" in model.inputs else None
         assert word2vec is None or isinstance(word2vec, Word2Vec)
@@ -472,4 +462,4 @@ class _Study:
             word2vec=word2vec,
             reporter=SilentReporter(self._work.reporter.warn),
         )
-        return task.predictions(task.head(seed, task.train(seed).weights), "test")
+        return task.answers(task.train(seed).head, "test")

@@ -73,6 +73,10 @@ class Dataset:
         """Return the examples of train, dev or test."""
         return self.at(self.split.parts()[name])
 
+    def gold(self, name: str) -> list[tuple[str, ...]]:
+        """Return the true labels of the examples of train, dev or test."""
+        return [example.labels for example in self.part(name)]
+
     def at(self, rows: Numbers) -> list[Example]:
         """Return the examples with these row numbers."""
         return [self.examples[row] for row in rows]
@@ -198,10 +202,11 @@ def _part_named(words: Sequence[str]) -> str:
 
 
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
-    """Read, split and validate the data of a task from the files found by `find_files`.
+    """Find the files of a task's data; read, split and validate it.
 
     With `needs_test`, the development file becomes the test file if there is no other.
     """
+    files = find_files(files, reporter)
     read = _read_parts(files, reading, reporter)
     if needs_test and "dev" in read and "test" not in read:
         read["test"] = read.pop("dev")

@@ -7,7 +7,7 @@ sentences, so an interrupted command can resume.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -53,7 +53,9 @@ _TEMPLATES = (
     *((5,), (6,), (7,), (5, 6), (6, 7), (6, 10), (2, 10), (8, 10), (9, 10)),
 )
 Sentence = tuple[str, ...]
-Target = int | float | list[int]
+# What `TextEncoder` makes of a text, and of several: arrays and tensors by name.
+Encoded = Mapping[str, NDArray[Any]]
+Batch = Mapping[str, Tensor]
 _HASH_FACTOR, _HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -223,48 +225,14 @@ def _float16_vectors(embedder: ElmoEmbedder, sentences: Sequence[Sentence]) -> l
     return [layers.transpose(1, 0, 2).astype(np.float16) for layers in embedder.compute_vectors(sentences)]
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedText:
-    """The n units of a text, as numbers."""
-
-    elmo_rows: NDArray[np.int64]  # row of each unit's token in the cache, 0 for none, int64, shape (n,)
-    word2vec_rows: NDArray[np.int64]  # the token's row in the word2vec table, 0 for none, int64, shape (n,)
-    characters: NDArray[np.int64]  # numbers of the unit's characters, 0 where padded, int64, shape (n, C)
-    places: NDArray[np.int64]  # place of the unit in its token, int64, shape (n,)
-    grams: NDArray[np.int64]  # hashes of the n-grams around the unit, int64, shape (n, G)
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
-@dataclass(frozen=True, eq=False)
-class Item:
-    """An encoded example: its text, or the two texts of a pair, and the target."""
-
-    texts: tuple[EncodedText, ...]
-    target: Target = 0
-
-    @property
-    def length(self) -> int:
-        """Number of units in the longest text."""
-        return max(map(len, self.texts))
+def num_units(example: Sequence[Encoded]) -> int:
+    """Return the number of units in an example's longest text."""
+    return max(len(text["places"]) for text in example)
 
 
 def short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Yield the indexes of texts in batches of bounded size; a text without units counts as one unit."""
     return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """A padded batch of texts; tensors of unused inputs are empty."""
-
-    mask: Tensor  # True where there is a unit, shape (B, T); T is at least 1
-    elmo: Tensor  # layers of each unit's token, float32, shape (L + 1, B, T, 2P)
-    word2vec: Tensor  # word2vec vector of each unit's token, float32, shape (B, T, P)
-    characters: Tensor  # numbers of the unit's characters, 0 where padded, int64, shape (B, T, C)
-    places: Tensor  # place of the unit in its token, int64, shape (B, T)
-    grams: Tensor  # hashes of the n-grams around the unit, int64, shape (B, T, G)
 
 
 def known_characters(texts: Iterable[str]) -> str:
@@ -298,7 +266,20 @@ def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """Turns texts into numbers and batches of tensors."""
+    """Turns texts into numbers and batches of tensors.
+
+    The n units of a text become int64 arrays, by name; all but the first only for an input that is read:
+        places: the place of each unit in its token, shape (n,)
+        elmo, word2vec: the row of each unit's token in the cache and in the word2vec table, 0 for none, shape (n,)
+        characters: the numbers of each unit's characters, 0 where padded, shape (n, C)
+        grams: the hashes of the n-grams around each unit, shape (n, G)
+        target: in training, the number of each unit's tag, shape (n,), or of the class, shape (1,); for regression, the
+            standardised number, float32, shape (1,)
+
+    A batch of B texts has the same names, for T units padded with 0, and besides:
+        mask: True where there is a unit, shape (B, T); T is at least 1
+        elmo, word2vec: the vectors in place of the rows, float32, shapes (L + 1, B, T, 2P) and (B, T, P)
+    """
 
     cache: VectorCache | None  # the ELMo vectors of all sentences; None without this input
     word2vec: Word2Vec | None  # None without this input
@@ -309,56 +290,47 @@ class TextEncoder:
     def _numbers(self) -> dict[str, int]:
         return {character: number for number, character in enumerate(self.alphabet or "", start=FIRST_CHARACTER)}
 
-    def encode(self, text: UnitText) -> EncodedText:
+    def encode(self, text: UnitText) -> Encoded:
         """Look up the numbers that a network reads for each unit of a text."""
-        elmo_rows = word2vec_rows = np.zeros(len(text.owners), np.int64)
-        characters = np.zeros((len(text.owners), 1), np.int64)
+        arrays = {"places": text.places}
         if self.cache is not None:
-            elmo_rows = _of_owners(self.cache.rows(text.sentences), text.owners)
+            arrays["elmo"] = _of_owners(self.cache.rows(text.sentences), text.owners)
         if self.word2vec is not None:
-            word2vec_rows = _of_owners(self.word2vec.rows(text.tokens), text.owners)
+            arrays["word2vec"] = _of_owners(self.word2vec.rows(text.tokens), text.owners)
         if self.alphabet is not None:
-            units = [text.text[start:end] for start, end in text.units]
-            characters = np.zeros((len(units), min(max(map(len, units), default=1), _MOST_CHARACTERS)), np.int64)
+            units = [text.text[start:end][:_MOST_CHARACTERS] for start, end in text.units]
+            characters = np.zeros((len(units), max(map(len, units), default=1)), np.int64)
             for row, unit in enumerate(units):
-                for place, character in enumerate(unit[:_MOST_CHARACTERS]):
-                    characters[row, place] = self._numbers.get(character, UNKNOWN_CHARACTER)
-        grams = hash_grams(text) if self.has_grams else np.zeros((len(text.owners), 0), np.int64)
-        return EncodedText(elmo_rows, word2vec_rows, characters, text.places, grams)
+                characters[row, : len(unit)] = [self._numbers.get(each, UNKNOWN_CHARACTER) for each in unit]
+            arrays["characters"] = characters
+        if self.has_grams:
+            arrays["grams"] = hash_grams(text)
+        return arrays
 
-    def batches(self, items: Sequence[Item]) -> list[Batch]:
-        """Return one batch with the items' texts; for pairs, one with the first texts and one with the second."""
-        return [self.batch(texts) for texts in zip(*(item.texts for item in items), strict=True)]
+    def batches(self, examples: Sequence[Sequence[Encoded]]) -> list[Batch]:
+        """Return one batch with the examples' texts; for pairs, one with the first texts and one with the second."""
+        return [self.batch(texts) for texts in zip(*examples, strict=True)]
 
-    def batch(self, texts: Sequence[EncodedText]) -> Batch:
+    def batch(self, texts: Sequence[Encoded]) -> Batch:
         """Pad texts to one batch, and look up their vectors."""
-        shape = (len(texts), max(1, *map(len, texts)))
-        mask = np.arange(shape[1]) < np.array([len(text) for text in texts])[:, None]
-        elmo = word2vec = torch.zeros(0)
-        characters = np.zeros(0, np.int64)
+        padded = {name: _padded([text[name] for text in texts]) for name in texts[0]}
+        batch = {name: torch.from_numpy(array) for name, array in padded.items()}
+        lengths = torch.tensor([len(text["places"]) for text in texts])
+        batch["mask"] = torch.arange(padded["places"].shape[1]) < lengths[:, None]
         if self.cache is not None:
-            elmo = self.cache.take(_padded([text.elmo_rows for text in texts], shape))
+            batch["elmo"] = self.cache.take(padded["elmo"])
         if self.word2vec is not None:
-            rows = _padded([text.word2vec_rows for text in texts], shape)
-            word2vec = torch.from_numpy(self.word2vec.table[rows]).float()
-        if self.alphabet is not None:
-            width = max(text.characters.shape[1] for text in texts)
-            characters = _padded([text.characters for text in texts], (*shape, width))
-        return Batch(
-            mask=torch.from_numpy(mask),
-            elmo=elmo,
-            word2vec=word2vec,
-            characters=torch.from_numpy(characters),
-            places=torch.from_numpy(_padded([text.places for text in texts], shape)),
-            grams=torch.from_numpy(_padded([text.grams for text in texts], (*shape, texts[0].grams.shape[1]))),
-        )
+            batch["word2vec"] = torch.from_numpy(self.word2vec.table[padded["word2vec"]]).float()
+        return batch
 
 
-def _padded(arrays: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
-    found = np.zeros(shape, np.int64)
-    for place, each in enumerate(arrays):
-        found[place][tuple(slice(size) for size in each.shape)] = each
-    return found
+def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Stack arrays, at least one long, with zeros where one is shorter than another."""
+    longest, *widths = np.max([array.shape for array in arrays], axis=0)
+    padded = np.zeros((len(arrays), max(1, longest), *widths), arrays[0].dtype)
+    for place, array in enumerate(arrays):
+        padded[place][tuple(slice(size) for size in array.shape)] = array
+    return padded
 
 
 def word2vec_digest(word2vec: Word2Vec | None) -> str | None:

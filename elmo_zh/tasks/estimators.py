@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_choice, check_tags, check_value, refusal
 from elmo_zh.config.declare import values_of
 from elmo_zh.config.task_settings import INPUTS, DataFiles, FitJob, HeadSettings, Reading, TrainSettings
@@ -19,7 +18,7 @@ from elmo_zh.run.job import Work
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.datasets import HELD_OUT_FRACTION, Dataset, Split, choose_rows
 from elmo_zh.tasks.fit import with_inputs
-from elmo_zh.tasks.scores import ClassPrediction, TagPrediction, main_metric, score_predictions
+from elmo_zh.tasks.scores import ClassPrediction, TagPrediction, main_metric, score_answers
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.tasks.train import PreparedTask
 from elmo_zh.text.normalise import identity_spans
@@ -100,17 +99,10 @@ class _TaskEstimator(StringEstimator):
         dataset = Dataset(examples=examples, split=split, scheme=scheme, files={})
         embedder = self._load_model()
         reporter = SilentReporter()
-        job = with_inputs(job, dataset, embedder, reporter)
         with TemporaryDirectory() as folder:
-            work = Work(Path(folder), reporter)
-            task = PreparedTask.prepare(job, dataset, embedder, work)
-            trained = task.train(seed)
-            members = task.members(task.head(seed, trained.weights), seed, work)
-        scores = {"metric": task.metric, "chosen_seed": seed, "dev": {task.metric: trained.best_score}}
-        description = task.describe(scores, members)
-        word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
-        head = members.head if description.has_network else None
-        self.task_ = TaskModel(description, head, embedder, word2vec, members.linear)
+            job = with_inputs(job, dataset, embedder, reporter)
+            fitted = PreparedTask.prepare(job, dataset, embedder, Work(Path(folder), reporter)).fit()
+        self.task_ = TaskModel(fitted.description, fitted.head, fitted.linear, embedder)
 
     def _job(self) -> FitJob:
         """Return the settings as `task fit` takes them; raise ValueError for a setting that it would reject."""
@@ -246,10 +238,9 @@ class ElmoTagger(_TaskEstimator):
         """Return the F1 of whole spans, or the accuracy if the tags do not mark spans."""
         examples = _tagged(X, y, "score")
         check_is_fitted(self, "task_")
-        predictions = self.task_.predict([example.texts[0] for example in examples])
-        description = self.task_.description
-        metric = main_metric(description.settings, marks_spans=description.marks_spans)
-        return float(score_predictions(examples, predictions, marks_spans=description.marks_spans)[metric])
+        metric = main_metric(self.task_.description.settings, self.task_.description.scheme)
+        gold = [example.labels for example in examples]
+        return float(score_answers(gold, self.predict([example.texts[0] for example in examples]), metric)[metric])
 
 
 def _tagged(X: Iterable[str], y: Iterable[Sequence[str]], call: str) -> list[Example]:

@@ -1,13 +1,14 @@
 """Train a task on a bundle: read and check the data, compute the vectors once, train, score, and write the folder."""
 
 import json
-from collections import Counter
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.word2vec_table import Word2Vec
@@ -20,8 +21,8 @@ from elmo_zh.pictures.figures import confusion_figure, curve_figure, scatter_fig
 from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
-from elmo_zh.tasks.datasets import Dataset, describe_data, find_files, load_dataset
-from elmo_zh.tasks.scores import NumberPrediction, Prediction, confusable_labels, confusion
+from elmo_zh.tasks.datasets import Dataset, describe_data, load_dataset
+from elmo_zh.tasks.scores import Answers, answer_majority, score_answers
 from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, write_task
 from elmo_zh.tasks.train import PreparedTask
 
@@ -58,7 +59,7 @@ class TaskJob:
     @classmethod
     def of(cls, job: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter) -> "TaskJob":
         """Read the data, and complete the settings."""
-        dataset = load_dataset(find_files(job.files, reporter), job.reading, reporter)
+        dataset = load_dataset(job.files, job.reading, reporter)
         return cls(with_inputs(job, dataset, embedder, reporter), dataset, embedder, output)
 
     @property
@@ -72,97 +73,93 @@ class TaskJob:
 
     def make(self, path: Path, work: Work) -> FitReport:
         """Compute the vectors, train, score and write."""
-        task, seeds = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work), self.fit.seeds()
-        trained = [task.train(seed, work.within("networks").within(f"seed-{seed}")) for seed in seeds]
-        heads = [task.head(seed, training.weights) for seed, training in zip(seeds, trained, strict=True)]
-        by_seed = {
-            str(seed): {part: task.main_score(head, part) for part in task.scored_parts()}
-            for seed, head in zip(seeds, heads, strict=True)
-        }
-        best = max(range(len(trained)), key=lambda place: (trained[place].best_score, -place))
-        members = task.members(heads[best], seeds[best], work)
-        scores = {part: task.scores(predictions, part) for part, predictions in members.predictions.items()}
-        facts = {"metric": task.metric, "chosen_seed": seeds[best], "seeds": by_seed, **scores}
+        task = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work)
+        fitted = task.fit(work)
         layout = TaskLayout(path)
         path.mkdir()
-        lines = [line for training in trained for line in training.lines]
-        layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        save_picture(curve_figure(lines, task.metric, self.output.name), layout.curve)
-        part, predictions = [*members.predictions.items()][-1]
-        score = float(scores[part][task.metric])
-        self._draw(layout, task, part, predictions, f"{task.metric} {score:.4f}")
-        description = write_task(layout, task.describe(facts, members), members.head, members.linear)
-        return FitReport(self.output, description, list(self._doubts(task, part, score)))
+        layout.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in fitted.lines), encoding="utf-8")
+        save_picture(curve_figure(fitted.lines, task.metric, self.output.name), layout.curve)
+        part, answers = [*fitted.answers.items()][-1]
+        gold, score = self.dataset.gold(part), float(fitted.description.scores[part][task.metric])
+        tested = _tested(len(gold), part)
+        for line in self._draw(layout, gold, answers, tested, f"{task.metric} {score:.4f}"):
+            work.reporter.note(line)
+        description = write_task(layout, fitted.description, fitted.head, fitted.linear)
+        return FitReport(self.output, description, list(self._doubts(task.metric, gold, tested, score)))
 
-    def _draw(
-        self, layout: TaskLayout, task: PreparedTask, part: str, predictions: Sequence[Prediction], score: str
-    ) -> None:
-        """Draw predicted numbers against true ones, or the confusion matrix of the labels."""
-        examples = self.dataset.part(part)
-        title = f"{self.output.name}: {_tested(len(examples), part)}"
+    def _draw(self, layout: TaskLayout, gold: Answers, answers: Answers, tested: str, score: str) -> list[str]:
+        """Draw predicted numbers against true ones, or a confusion matrix (for spans, of types); return its legend."""
+        title = f"{self.output.name}: {tested}"
+        true, predicted = [*chain.from_iterable(gold)], [*chain.from_iterable(answers)]
         if self.fit.settings.regression:
-            numbers = [float(example.labels[0]) for example in examples]
-            values = [prediction.value for prediction in predictions if isinstance(prediction, NumberPrediction)]
-            save_picture(scatter_figure(numbers, values, title, score), layout.scatter)
-            return
-        gold, predicted = confusable_labels(examples, predictions, marks_spans=bool(self.dataset.scheme))
-        labels = sorted({*gold, *predicted})
-        save_picture(confusion_figure(confusion(gold, predicted, labels), labels, title), layout.confusion)
-        for line in describe_numbers(labels, layout.confusion.name):
-            task.reporter.note(line)
+            save_picture(scatter_figure([*map(float, true)], predicted, title, score), layout.scatter)
+            return []
+        if self.dataset.scheme:
+            true, predicted = ([tag[2:] or tag for tag in tags] for tags in (true, predicted))
+        labels = sorted({*true, *predicted})
+        # scikit-learn wonders about many classes, and about one.
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            matrix = confusion_matrix(true, predicted, labels=labels)
+        save_picture(confusion_figure(matrix, labels, title), layout.confusion)
+        return describe_numbers(labels, layout.confusion.name)
 
-    def _doubts(self, task: PreparedTask, part: str, score: float) -> Iterator[str]:
+    def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
         """Yield a reason to doubt a score that needs no model."""
-        examples, tested = self.dataset.part(part), _tested(len(self.dataset.part(part)), part)
-        if task.metric == "accuracy":
-            counts = Counter(label for example in self.dataset.part("train") for label in example.labels)
-            usual = max(task.labels, key=lambda label: counts[label])
-            share = float(np.mean([label == usual for example in examples for label in example.labels]))
+        if metric == "accuracy":
+            usual = answer_majority(self.dataset.gold("train"), gold, metric)
+            share = score_answers(gold, usual, metric)[metric]
             if score <= share:
                 yield _("{metric} {value} on {tested} is no better than always answering {usual} ({share}).").format(
-                    metric=task.metric,
+                    metric=metric,
                     value=f"{score:.4f}",
                     tested=tested,
-                    usual=repr(usual[:40]),
+                    usual=repr(usual[0][0][:40]),
                     share=f"{share:.4f}",
                 )
         elif score <= 0:
             yield _("{metric} {value} on {tested}: the task has learned nothing useful.").format(
-                metric=task.metric, value=f"{score:.4f}", tested=tested
+                metric=metric, value=f"{score:.4f}", tested=tested
             )
 
 
 def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> FitJob:
     """Fill in the inputs that data and model allow, and choose a network alone where no mixture can be made."""
-    settings = job.settings
+    settings, inputs = job.settings, job.settings.inputs
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
-    inputs = settings.inputs
+    if "word2vec" in inputs and not has_word2vec:
+        Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
     if settings.is_crf:
-        if inputs:
-            raise OptionError.together("tag --head linear", "--inputs")
         inputs = ("characters",)
-    if not inputs:
+    elif not inputs:
         by_characters = settings.kind == "tag" and not dataset.by_words
-        inputs = ("word2vec", "elmo", *(("characters",) if by_characters else ()))
+        inputs = ("word2vec", "elmo", *(("characters",) if by_characters else ()))[not has_word2vec :]
         if not has_word2vec:
-            inputs = inputs[1:]
             reporter.note(
                 _("{path} has no word2vec vectors, so the network reads only {inputs}.").format(
                     path=embedder.bundle.path, inputs=", ".join(inputs)
                 )
             )
-    elif "word2vec" in inputs and not has_word2vec:
-        Word2Vec.load(embedder.bundle.path)  # raises the error that says what to do
-    check_head(settings, inputs)
+    check_settings(settings, inputs)
     # Mixtures are not for numbers.
     head = "bilstm" if settings.head == "mixture" and settings.regression else settings.head
     return replace(job, settings=replace(settings, inputs=inputs, head=head))
 
 
-def check_head(settings: HeadSettings, inputs: Sequence[str]) -> None:
-    """Raise OptionError if the settings of the network contradict each other or its inputs."""
-    if settings.head == "linear" and (settings.encoder != "single" or settings.elmo_at != "input"):
-        raise OptionError.together("--head linear", "--encoder, --elmo-at")
+def check_settings(settings: HeadSettings, inputs: Sequence[str]) -> None:
+    """Raise OptionError if the settings of a model contradict each other or its inputs."""
+    kind, is_linear, has_metric = settings.kind, settings.head == "linear", settings.metric != HeadSettings.metric
+    conflicts = [
+        ("tag", "--regression", kind == "tag" and settings.regression),
+        ("tag", "--metric", kind == "tag" and has_metric),
+        ("--regression", "--metric", settings.regression and has_metric),
+        ("pairs", "--head linear", kind == "pairs" and is_linear),
+        ("tag --head linear", "--inputs", settings.is_crf and bool(settings.inputs)),
+        ("--head linear", "--encoder", is_linear and settings.encoder != "single"),
+        ("--head linear", "--elmo-at", is_linear and settings.elmo_at != "input"),
+    ]
+    for option, other, is_given in conflicts:
+        if is_given:
+            raise OptionError.together(option, other)
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
         raise OptionError(_("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo"))
 

@@ -19,7 +19,7 @@ from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.precision import FLOAT32, PRECISIONS, choose_precision
 from elmo_zh.model.projected_lstm import ProjectedLSTM
 from elmo_zh.model.scalar_mix import ScalarMix
-from elmo_zh.tasks.encode_texts import PADDING, PLACES, Batch, Item, TextEncoder, short_batches
+from elmo_zh.tasks.encode_texts import PADDING, PLACES, Batch, Encoded, TextEncoder, num_units, short_batches
 
 _NUM_GRAMS = 2**16  # rows for hashed n-grams
 _FORBIDDEN = -1e4
@@ -63,9 +63,9 @@ class CharacterEmbedding(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return a vector for each unit, float32, shape (B, T, dimension)."""
-        num_characters = (batch.characters != PADDING).sum(dim=2, keepdim=True).clamp(min=1)
-        mean = self.characters(batch.characters).sum(dim=2) / num_characters
-        return torch.cat([mean, self.places(batch.places)], dim=2)
+        num_characters = (batch["characters"] != PADDING).sum(dim=2, keepdim=True).clamp(min=1)
+        mean = self.characters(batch["characters"]).sum(dim=2) / num_characters
+        return torch.cat([mean, self.places(batch["places"])], dim=2)
 
 
 class InputLayer(nn.Module):
@@ -89,11 +89,11 @@ class InputLayer(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the joined inputs of each unit, float32, shape (B, T, dimension)."""
-        parts = [batch.word2vec] if self.has_word2vec else []
+        parts = [batch["word2vec"]] if self.has_word2vec else []
         if self.embedding is not None:
             parts.append(self.embedding(batch))
         if self.mix is not None:
-            parts.append(self.mix(batch.elmo))
+            parts.append(self.mix(batch["elmo"]))
         dropped: Tensor = self.dropout(torch.cat(parts, dim=2))
         return dropped
 
@@ -111,7 +111,7 @@ class OutputElmo(nn.Module):
         """Return the extended output, float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
         if self.mix is None:
             return hidden
-        return torch.cat([hidden, self.dropout(self.mix(batch.elmo))], dim=2)
+        return torch.cat([hidden, self.dropout(self.mix(batch["elmo"]))], dim=2)
 
 
 def _has_elmo(settings: HeadSettings, place: str) -> bool:
@@ -183,8 +183,8 @@ class GramScores(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return float32, shape (B, T, num_tags)."""
         [batch] = texts
-        rows = batch.grams.flatten(0, 1) % _NUM_GRAMS
-        return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch.mask.shape, -1)
+        rows = batch["grams"].flatten(0, 1) % _NUM_GRAMS
+        return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch["mask"].shape, -1)
 
 
 def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
@@ -312,8 +312,8 @@ class BiLSTMClassifier(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each class, float32, shape (B, num_outputs)."""
         [batch] = texts
-        hidden = self.output_elmo(self.encoder(self.inputs(batch), batch.mask), batch)
-        pooled = torch.cat([pool_max(hidden, batch.mask), self.attention(hidden, batch.mask)], dim=1)
+        hidden = self.output_elmo(self.encoder(self.inputs(batch), batch["mask"]), batch)
+        pooled = torch.cat([pool_max(hidden, batch["mask"]), self.attention(hidden, batch["mask"])], dim=1)
         scores: Tensor = self.output(pooled)
         return scores
 
@@ -329,7 +329,7 @@ class LinearClassifier(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each class, float32, shape (B, num_outputs)."""
         [batch] = texts
-        scores: Tensor = self.output(pool_mean(self.inputs(batch), batch.mask))
+        scores: Tensor = self.output(pool_mean(self.inputs(batch), batch["mask"]))
         return scores
 
 
@@ -356,16 +356,16 @@ class PairClassifier(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each class, float32, shape (B, num_outputs)."""
         first, second = texts
-        a, b = (self.encoder(self.inputs(batch), batch.mask) for batch in texts)
-        attended_a, attended_b = align(a, b, first.mask, second.mask)
+        a, b = (self.encoder(self.inputs(batch), batch["mask"]) for batch in texts)
+        attended_a, attended_b = align(a, b, first["mask"], second["mask"])
         pooled = [*self._compose(a, attended_a, first), *self._compose(b, attended_b, second)]
         scores: Tensor = self.output(torch.cat(pooled, dim=1))
         return scores
 
     def _compose(self, own: Tensor, attended: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         compared = self.compare(torch.cat([own, attended, own - attended, own * attended], dim=2))
-        composed = self.compose(self.output_elmo(compared, batch), batch.mask)
-        return pool_mean(composed, batch.mask), pool_max(composed, batch.mask)
+        composed = self.compose(self.output_elmo(compared, batch), batch["mask"])
+        return pool_mean(composed, batch["mask"]), pool_max(composed, batch["mask"])
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -395,7 +395,7 @@ class Tagger(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each tag for each unit, float32, shape (B, T, num_outputs)."""
         [batch] = texts
-        hidden = self.dropout(self.encoder(self.inputs(batch), batch.mask))
+        hidden = self.dropout(self.encoder(self.inputs(batch), batch["mask"]))
         emissions: Tensor = self.emissions(self.output_elmo(hidden, batch))
         return emissions if self.grams is None else emissions + self.grams(texts)
 
@@ -416,19 +416,16 @@ class TaskHead(nn.Module):
         self.settings = settings
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
-    def loss(self, texts: Sequence[Batch], targets: Tensor) -> Tensor:
-        """Return the loss of a batch: the mean over its texts, plus the penalty on the scalar mixes.
-
-        Targets are class numbers, int64, shape (B,); standardised numbers, float32, shape (B,); or tag numbers, int64,
-        shape (B, T). Pairs have two batches of texts.
-        """
+    def loss(self, texts: Sequence[Batch]) -> Tensor:
+        """Return the loss of a batch, for pairs of two: the mean over texts, plus the penalty on the scalar mixes."""
+        outputs, targets = self.network(texts), texts[0]["target"]
         if self.settings.kind == "tag":
-            costs: Tensor = self.network.crf.negative_log_likelihood(self.network(texts), targets, texts[0].mask)
+            costs: Tensor = self.network.crf.negative_log_likelihood(outputs, targets, texts[0]["mask"])
             loss = costs.mean()
         elif self.settings.regression:
-            loss = functional.mse_loss(self.network(texts)[:, 0], targets)
+            loss = functional.mse_loss(outputs, targets)
         else:
-            loss = functional.cross_entropy(self.network(texts), targets)
+            loss = functional.cross_entropy(outputs, targets[:, 0])
         if self.settings.is_crf:
             loss = loss + _GRAM_PENALTY * self.network.scores.square().sum()
         for mix in self.mixes().values():
@@ -440,7 +437,7 @@ class TaskHead(nn.Module):
         """Return, for each text, the class probabilities, a standardised number, or the tag numbers."""
         outputs = self.network(texts)
         if self.settings.kind == "tag":
-            return list(self.network.crf.best_tags(outputs, texts[0].mask))
+            return list(self.network.crf.best_tags(outputs, texts[0]["mask"]))
         if self.settings.regression:
             return list(outputs[:, 0].tolist())
         return list(outputs.double().softmax(dim=1).tolist())
@@ -480,11 +477,11 @@ def _build(settings: HeadSettings, sizes: Sizes, labels: Sequence[str], *, marks
 
 
 @with_half_of_the_threads()
-def predict_items(head: TaskHead, items: Sequence[Item], encoder: TextEncoder) -> list[Any]:
+def predict_all(head: TaskHead, examples: Sequence[Sequence[Encoded]], encoder: TextEncoder) -> list[Any]:
     """Return what a network predicts for each example, in order."""
     head.eval()
-    outputs: list[Any] = [None] * len(items)
-    for rows in short_batches([item.length for item in items]):
-        for row, output in zip(rows, head.predict(encoder.batches([items[row] for row in rows])), strict=True):
+    outputs: list[Any] = [None] * len(examples)
+    for rows in short_batches([*map(num_units, examples)]):
+        for row, output in zip(rows, head.predict(encoder.batches([examples[row] for row in rows])), strict=True):
             outputs[row] = output
     return outputs

@@ -21,18 +21,17 @@ from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
-from elmo_zh.run.files import file_digest, write_json
+from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Work, run_job
-from elmo_zh.run.outputs import write_mark, written_as
+from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.run.tables import table
-from elmo_zh.tasks.datasets import describe_data, find_files, load_dataset
+from elmo_zh.tasks.datasets import describe_data, load_dataset
 from elmo_zh.tasks.encode_texts import TextReader, VectorCache, read_alike, read_texts, word2vec_digest
 from elmo_zh.tasks.linear import Features, fit_path
-from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows
+from elmo_zh.tasks.scores import Difference, Rows, bootstrap_difference, score_rows, write_report
 from elmo_zh.version import __version__
 
-DATA = "probe.json"
 COLUMNS = ("file", "line", "start", "end", "word", "sense")
 _FIELDS = ("context", "target_word", "target_position", "sense")
 # The inverse strength of the penalty.
@@ -50,56 +49,42 @@ class Occurrence(NamedTuple):
     beside: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Probed:
-    """The scores of one layer or, without a layer number, of other vectors to compare with the layers."""
+    """The accuracy of a layer or, without a layer number, of what the layers are compared with."""
 
     name: str
     layer: int | None = None
-    rows: Rows  # counts of correct answers and of all answers per sentence or occurrence, float64, shape (N, 2)
-    # Accuracy on the development examples, by which the layer is chosen; None if there are none
-    dev_score: float | None = None
-
-    @property
-    def score(self) -> float:
-        """The accuracy over all sentences or occurrences."""
-        return score_rows(self.rows, metric="accuracy")
+    accuracy: float
+    dev_accuracy: float | None = None  # on the development examples, by which the layer is chosen, if there are any
+    above_baseline: Difference | None = None  # None for the baseline
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True)
 class ProbeReport:
     """The table of a probe: a baseline without vectors, word2vec if available, and the layers."""
 
-    baseline: Probed
-    others: Sequence[Probed]
+    rows: Sequence[Probed]
     facts: Mapping[str, Any]
 
     @property
-    def best(self) -> Probed:
-        """The layer with the highest score, on development examples if possible; ties go to the lowest layer."""
-        layers = [probed for probed in self.others if probed.layer is not None]
-        return max(layers, key=lambda probed: probed.score if probed.dev_score is None else probed.dev_score)
-
-    def difference(self, probed: Probed) -> Difference:
-        """Return how much more accurate a layer is than the baseline, with a 95% interval."""
-        return bootstrap_difference([probed.rows], [self.baseline.rows], metric="accuracy", seed=1)
+    def best_layer(self) -> int:
+        """The most accurate layer, on development examples if possible; ties go to the lowest layer."""
+        scores = {row.layer: row.accuracy if row.dev_accuracy is None else row.dev_accuracy for row in self.rows}
+        return max((layer for layer in scores if layer is not None), key=lambda layer: scores[layer])
 
     def lines(self) -> list[str]:
         """Return the table and the recommended layer as lines of text."""
-        rows = [[_(self.baseline.name), f"{self.baseline.score:.4f}", ""]]
-        rows += [[_(probed.name), f"{probed.score:.4f}", self.difference(probed).points()] for probed in self.others]
+        leads = [row.above_baseline.points() if row.above_baseline else "" for row in self.rows]
+        rows = [[_(row.name), f"{row.accuracy:.4f}", lead] for row, lead in zip(self.rows, leads, strict=True)]
         head = ["", _("accuracy"), _("points above the baseline (95% interval)")]
-        best = _("The best layer is {best}. To use it alone: --layers {best}").format(best=self.best.layer)
+        best = _("The best layer is {best}. To use it alone: --layers {best}").format(best=self.best_layer)
         return [*table(head, rows).split("\n"), "", best]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures of all rows, and the facts about model and data."""
-        rows = [
-            {"name": probed.name, "layer": probed.layer, "accuracy": probed.score, "dev_accuracy": probed.dev_score}
-            | ({} if probed is self.baseline else {"above_baseline": asdict(self.difference(probed))})
-            for probed in (self.baseline, *self.others)
-        ]
-        return {"elmo_zh": __version__, "best_layer": self.best.layer, "rows": rows, **self.facts}
+        rows = [asdict(row) for row in self.rows]
+        return {"elmo_zh": __version__, "best_layer": self.best_layer, "rows": rows, **self.facts}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,8 +92,10 @@ class ProbeJob:
     """Computes the vectors of all occurrences, and judges each layer and word2vec."""
 
     occurrences: Sequence[Occurrence]
-    judge: Callable[[NDArray[np.float32]], tuple[float | None, Rows]]  # vectors, shape (N, D) -> dev score, rows
-    baseline: Probed
+    # From one vector for each occurrence, float32, shape (N, D), the accuracy on the development examples, if there are
+    # any, and the counts of correct answers and of all answers per sentence or occurrence
+    judge: Callable[[NDArray[np.float32]], tuple[float | None, Rows]]
+    baseline: tuple[str, Rows]  # its name and counts
     embedder: ElmoEmbedder
     word2vec: Word2Vec | None
     data: Mapping[str, Any]  # what the occurrences depend on
@@ -126,34 +113,35 @@ class ProbeJob:
         """Compute the vectors, judge each layer, and write the report."""
         sentences = (occurrence.sentence for occurrence in self.occurrences)
         cache = VectorCache.on_disk(work.within("vectors"), self.embedder, sentences)
-        others = []
+        name, counts = self.baseline
+        rows = [Probed(name=name, accuracy=score_rows(counts, metric="accuracy"))]
         if self.word2vec is not None:
-            rows = [self.word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
-            others.append(self._probed("word2vec", None, self.word2vec.table, rows))
-        rows = [
-            cache.first_rows[occurrence.sentence] + np.array(occurrence.places, np.int64)
-            for occurrence in self.occurrences
-        ]
+            places = [self.word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
+            rows.append(self._probed("word2vec", None, self.word2vec.table, places))
+        places = [cache.first_rows[each.sentence] + np.array(each.places, np.int64) for each in self.occurrences]
         for layer in range(cache.vectors.shape[1]):
-            others.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], rows))
-            work.reporter.note(f"{others[-1].name}: {others[-1].score:.4f}")
+            rows.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], places))
+            work.reporter.note(f"{rows[-1].name}: {rows[-1].accuracy:.4f}")
         bundle = self.embedder.bundle
         facts = {"model": {"path": str(bundle.path), "digest": bundle.digest}, "occurrences": len(self.occurrences)}
-        report = ProbeReport(baseline=self.baseline, others=others, facts=facts)
+        report = ProbeReport(rows, facts)
         path.mkdir()
-        text = "\n".join([f"# {self.output.name}", "", *report.lines(), ""])
-        (path / "probe.md").write_text(text, encoding="utf-8")
-        write_json(path / DATA, report.to_json())
-        write_mark(path, "probe", 1, {"model": facts["model"]})
+        write_report(path, "probe", self.output.name, report.lines(), report.to_json())
         return report
 
-    def _probed(self, name: str, layer: int | None, vectors: Any, rows: Sequence[NDArray[np.int64]]) -> Probed:
-        means = np.zeros((len(rows), vectors.shape[1]), np.float32)
-        for number, places in enumerate(rows):
-            if len(places):
-                means[number] = np.asarray(vectors[places], np.float32).mean(axis=0)
-        dev_score, counts = self.judge(means)
-        return Probed(name=name, layer=layer, rows=counts, dev_score=dev_score)
+    def _probed(self, name: str, layer: int | None, table: Any, places: Sequence[NDArray[np.int64]]) -> Probed:
+        means = np.zeros((len(places), table.shape[1]), np.float32)
+        for number, rows in enumerate(places):
+            if len(rows):
+                means[number] = np.asarray(table[rows], np.float32).mean(axis=0)
+        dev_accuracy, counts = self.judge(means)
+        return Probed(
+            name=name,
+            layer=layer,
+            accuracy=score_rows(counts, metric="accuracy"),
+            dev_accuracy=dev_accuracy,
+            above_baseline=bootstrap_difference([counts], [self.baseline[1]], metric="accuracy", seed=1),
+        )
 
 
 def _vectors_of_words(
@@ -171,7 +159,6 @@ def probe_tags(
 ) -> ProbeReport:  # fmt: skip
     """Predict the tag of each word, such as its part of speech, by a linear model on each layer's vectors."""
     reporter = reporter or SilentReporter()
-    files = find_files(files, reporter)
     dataset = load_dataset(files, reading, reporter)
     if dataset.scheme:
         raise CorpusError(
@@ -209,7 +196,7 @@ def probe_tags(
     job = ProbeJob(
         occurrences=occurrences,
         judge=judge,
-        baseline=Probed(name=N_("most frequent tag of the word"), rows=rows_of(right)),
+        baseline=(N_("most frequent tag of the word"), rows_of(right)),
         embedder=embedder,
         word2vec=_vectors_of_words(word2vec, embedder, occurrences),
         data=describe_data(dataset, files, reading),
@@ -258,10 +245,7 @@ def probe_senses(
     job = ProbeJob(
         occurrences=occurrences,
         judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
-        baseline=Probed(
-            name=N_("most frequent sense of the word"),
-            rows=_right_rows(kept, [usual[occurrence.word] for occurrence in kept]),
-        ),
+        baseline=(N_("most frequent sense of the word"), _right_rows(kept, [usual[each.word] for each in kept])),
         embedder=embedder,
         word2vec=_vectors_of_words(word2vec, embedder, occurrences),
         data={"digest": file_digest(path), "marked": [list(occurrence) for occurrence in kept]},

@@ -3,21 +3,25 @@
 The intervals come from a paired bootstrap (Efron and Tibshirani 1993).
 """
 
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.metrics import confusion_matrix
 
 from elmo_zh.config.task_settings import HeadSettings
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, spans_of, tags_of
+from elmo_zh.corpus.readers.examples import OUTSIDE, spans_of, tags_of
+from elmo_zh.run.files import write_json
+from elmo_zh.run.outputs import write_mark
 
 Rows = NDArray[np.float64]
+# The labels of each example, true or predicted: its class, its number, or the tags of its units, in BIOES for spans.
+Answers = Sequence[Sequence[Any]]
 # Bootstrap draws for a score that is a ratio of sums, and for a rank correlation, which sorts anew in each draw.
 _DRAWS, _DRAWS_OF_RANKS = 10_000, 1_000
 _CHUNK_NUMBERS = 2**22
@@ -84,17 +88,6 @@ class TagPrediction:
 Prediction = ClassPrediction | NumberPrediction | TagPrediction
 
 
-def class_prediction(labels: Sequence[str], probabilities: Sequence[float]) -> ClassPrediction:
-    """Turn the class probabilities of a text, in the order of the labels, into a prediction."""
-    by_label = dict(zip(labels, probabilities, strict=True))
-    return ClassPrediction(max(by_label, key=lambda label: by_label[label]), by_label)
-
-
-def class_predictions(logs: NDArray[np.float64], labels: Sequence[str]) -> list[Prediction]:
-    """Turn log-probabilities of the classes, shape (N, K), into predictions."""
-    return [class_prediction(labels, row) for row in np.exp(logs).tolist()]
-
-
 def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], scheme: str) -> TagPrediction:
     """Convert a text's BIOES tags to spans and to the tags of a scheme; without a scheme, keep the tags."""
     units = [text[start:end] for start, end in offsets]
@@ -106,23 +99,6 @@ def tag_prediction(text: str, offsets: NDArray[np.int32], tags: Sequence[str], s
         start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
         predicted_spans.append(PredictedSpan(start, stop, kind, text[start:stop]))
     return TagPrediction(text, units, offsets, tags_of(spans, len(tags), scheme), predicted_spans, marks_spans=True)
-
-
-def predict_majority(
-    train: Sequence[Example], test: Sequence[Example], settings: HeadSettings, scheme: str
-) -> list[Prediction]:
-    """Predict the most frequent training label for every text; for numbers, their mean; for spans, no spans."""
-    if settings.regression:
-        mean = float(np.mean([float(example.labels[0]) for example in train]))
-        return [NumberPrediction(mean) for _ in test]
-    counts = Counter(label for example in train for label in example.labels)
-    label = OUTSIDE if scheme else max(sorted(counts), key=lambda each: counts[each])
-    return [
-        ClassPrediction(label, {label: 1.0})
-        if example.units is None
-        else tag_prediction(example.texts[0], example.units, [label] * len(example.labels), scheme and "BIOES")
-        for example in test
-    ]
 
 
 def columns_of(*, of_tags: bool, of_numbers: bool, num_texts: int) -> list[str]:
@@ -176,24 +152,13 @@ def conll_of(prediction: TagPrediction, scheme: str | None) -> str:
     return "".join(f"{unit}\t{tag}\n" for unit, tag in zip(prediction.units, tags, strict=True)) + "\n"
 
 
-def confusion(gold: Sequence[Any], predicted: Sequence[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
-    """Count how often each label (row) was predicted as each label (column), int64, shape (K, K)."""
-    # scikit-learn wonders about many classes, and about one.
-    with warnings.catch_warnings(action="ignore", category=UserWarning):
-        matrix: NDArray[np.int64] = confusion_matrix(gold, predicted, labels=labels)
-    return matrix
-
-
 def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, Any]:
     """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's F1 in `by_label`."""
-    labels = sorted({*gold, *predicted})
-    matrix = confusion(gold, predicted, labels)
-    counts = zip(matrix.diagonal().tolist(), matrix.sum(axis=0).tolist(), matrix.sum(axis=1).tolist(), strict=True)
-    by_label = {label: _prf(*own) for label, own in zip(labels, counts, strict=True)}
-    macro_f1 = float(np.mean([scores["f1"] for scores in by_label.values()]))
+    correct = Counter(label for label, other in zip(gold, predicted, strict=True) if label == other)
+    by_label = _by_label(correct, Counter(predicted), Counter(gold))
     return {
-        "accuracy": float(matrix.trace() / len(gold)) if len(gold) else 0.0,
-        "macro_f1": macro_f1,
+        "accuracy": correct.total() / len(gold) if len(gold) else 0.0,
+        "macro_f1": float(np.mean([scores["f1"] for scores in by_label.values()])),
         "by_label": by_label,
     }
 
@@ -209,9 +174,18 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
         wanted.update(kind for _, _, kind in gold_spans)
         found.update(kind for _, _, kind in predicted_spans)
         correct.update(kind for _, _, kind in gold_spans & predicted_spans)
-    by_label = {kind: _prf(correct[kind], found[kind], wanted[kind]) for kind in sorted({*found, *wanted})}
     overall = _prf(correct.total(), found.total(), wanted.total())
-    return {name: overall[name] for name in ("f1", "precision", "recall")} | {"by_label": by_label}
+    by_label = _by_label(correct, found, wanted)
+    return {**{name: overall[name] for name in ("f1", "precision", "recall")}, "by_label": by_label}
+
+
+def _by_label(correct: Counter[Any], found: Counter[Any], wanted: Counter[Any]) -> dict[Any, dict[str, Any]]:
+    return {label: _prf(correct[label], found[label], wanted[label]) for label in sorted({*found, *wanted})}
+
+
+def _prf(correct: int, found: int, wanted: int) -> dict[str, Any]:
+    parts = {"f1": (2 * correct, found + wanted), "precision": (correct, found), "recall": (correct, wanted)}
+    return {**{name: part / whole if whole else 0.0 for name, (part, whole) in parts.items()}, "count": wanted}
 
 
 def score_numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, Any]:
@@ -234,50 +208,29 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return 0.0 if is_constant else float(np.corrcoef(a, b)[0, 1])
 
 
-def _prf(correct: int, found: int, wanted: int) -> dict[str, Any]:
-    parts = {"f1": (2 * correct, found + wanted), "precision": (correct, found), "recall": (correct, wanted)}
-    return {**{name: part / whole if whole else 0.0 for name, (part, whole) in parts.items()}, "count": wanted}
-
-
-def main_metric(settings: HeadSettings, *, marks_spans: bool) -> str:
+def main_metric(settings: HeadSettings, scheme: str) -> str:
     """Return the name of the score that decides when to stop: accuracy, macro_f1, f1 of spans, or spearman."""
     if settings.kind == "tag":
-        return "f1" if marks_spans else "accuracy"
+        return "f1" if scheme else "accuracy"
     return "spearman" if settings.regression else settings.metric
 
 
-def score_predictions(
-    examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
-) -> dict[str, Any]:
-    """Score predictions against labelled examples: classes, numbers, spans, or tags that do not mark spans."""
-    first = predictions[0]
-    if isinstance(first, TagPrediction):
-        gold = [example.labels for example in examples]
-        found = [each.tags for each in predictions if isinstance(each, TagPrediction)]
-        if marks_spans:
-            return score_spans(gold, found)
-        return score_classes(*([tag for tags in each for tag in tags] for each in (gold, found)))
-    labels = [example.labels[0] for example in examples]
-    if isinstance(first, NumberPrediction):
-        values = [each.value for each in predictions if isinstance(each, NumberPrediction)]
-        return score_numbers([float(label) for label in labels], values)
-    return score_classes(labels, [each.label for each in predictions if isinstance(each, ClassPrediction)])
+def score_answers(gold: Answers, answers: Answers, metric: str) -> dict[str, Any]:
+    """Score answers against the true ones: spans if the metric is f1, numbers if it is spearman, else classes."""
+    if metric == "f1":
+        return score_spans(gold, answers)
+    if metric == "spearman":
+        return score_numbers([float(number) for [number] in gold], [number for [number] in answers])
+    return score_classes([*chain.from_iterable(gold)], [*chain.from_iterable(answers)])
 
 
-def confusable_labels(
-    examples: Sequence[Example], predictions: Sequence[Prediction], *, marks_spans: bool
-) -> tuple[list[str], list[str]]:
-    """Return the true and predicted labels for a confusion matrix; for spans, the type of each unit."""
-    gold = [label for example in examples for label in example.labels]
-    predicted: list[str] = []
-    for prediction in predictions:
-        if isinstance(prediction, TagPrediction):
-            predicted += prediction.tags
-        elif isinstance(prediction, ClassPrediction):
-            predicted.append(prediction.label)
-    if marks_spans:
-        return [tag[2:] or tag for tag in gold], [tag[2:] or tag for tag in predicted]
-    return gold, predicted
+def answer_majority(train: Answers, gold: Answers, metric: str) -> Answers:
+    """Return the most frequent label of training for every text; for numbers, their mean; for spans, no spans."""
+    counts = Counter(chain.from_iterable(train))
+    usual: Any = OUTSIDE if metric == "f1" else max(sorted(counts), key=lambda label: counts[label])
+    if metric == "spearman":
+        usual = float(np.mean([float(number) for [number] in train]))
+    return [[usual] * len(labels) for labels in gold]
 
 
 @dataclass(frozen=True)
@@ -299,39 +252,29 @@ class Difference:
         return f"{value} ({low} to {high})"
 
 
-def example_rows(
-    examples: Sequence[Example],
-    predictions: Sequence[Prediction],
-    *,
-    metric: str,
-    marks_spans: bool = False,
-    labels: Iterable[str] = (),
-) -> Rows:
+def answer_rows(gold: Answers, answers: Answers, metric: str, labels: Iterable[str] = ()) -> Rows:
     """Return how much each example contributes to the score, float64, shape (N, 2).
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
     the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted number.
     For macro F1: the true and the predicted class, numbered from 0 in order of name among all `labels`.
     """
-    classes = {*labels, *(label for example in examples for label in example.labels)}
-    classes |= {prediction.label for prediction in predictions if isinstance(prediction, ClassPrediction)}
-    numbers = {name: number for number, name in enumerate(sorted(classes))}
+    numbers = {}
+    if metric == "macro_f1":
+        classes = {*labels, *chain.from_iterable(gold), *chain.from_iterable(answers)}
+        numbers = {name: number for number, name in enumerate(sorted(classes))}
 
-    def row(example: Example, prediction: Prediction) -> tuple[float, float]:
-        if isinstance(prediction, NumberPrediction):
-            return float(example.labels[0]), prediction.value
-        if isinstance(prediction, ClassPrediction):
-            if metric == "macro_f1":
-                return numbers[example.labels[0]], numbers[prediction.label]
-            return float(prediction.label == example.labels[0]), 1.0
-        if not marks_spans:
-            right = sum(gold == tag for gold, tag in zip(example.labels, prediction.tags, strict=True))
-            return float(right), float(len(example.labels))
-        gold, predicted = set(spans_of(example.labels)[0]), set(spans_of(prediction.tags)[0])
-        return 2.0 * len(gold & predicted), float(len(gold) + len(predicted))
+    def row(true: Sequence[Any], answer: Sequence[Any]) -> tuple[float, float]:
+        if metric == "spearman":
+            return float(true[0]), answer[0]
+        if metric == "macro_f1":
+            return numbers[true[0]], numbers[answer[0]]
+        if metric == "f1":
+            spans, predicted = set(spans_of(true)[0]), set(spans_of(answer)[0])
+            return 2.0 * len(spans & predicted), float(len(spans) + len(predicted))
+        return float(sum(label == other for label, other in zip(true, answer, strict=True))), float(len(true))
 
-    rows = [row(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
-    return np.array(rows, np.float64).reshape(-1, 2)
+    return np.array([*map(row, gold, answers)], np.float64).reshape(-1, 2)
 
 
 def score_rows(rows: Rows, *, metric: str) -> float:
@@ -402,3 +345,10 @@ def _ratios(sums: Rows) -> Rows:
     ratios = np.divide(sums[..., 0], wholes, out=np.zeros(wholes.shape), where=wholes > 0)
     means: Rows = ratios.sum(axis=-1) / np.maximum(1, (wholes > 0).sum(axis=-1))
     return means
+
+
+def write_report(folder: Path, kind: str, title: str, lines: Sequence[str], figures: Mapping[str, Any]) -> None:
+    """Write a comparison or a probe as Markdown and JSON to its folder, and mark the folder as complete."""
+    (folder / f"{kind}.md").write_text("\n".join([f"# {title}", "", *lines, ""]), encoding="utf-8")
+    write_json(folder / f"{kind}.json", figures)
+    write_mark(folder, kind, 1, {"model": figures["model"]})

@@ -1,12 +1,11 @@
 """A trained task: the files of its folder, its description in task.json, and TaskModel, which labels text."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from shutil import copytree
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -30,7 +29,6 @@ from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.datasets import report_reading
 from elmo_zh.tasks.encode_texts import (
     FIRST_CHARACTER,
-    Item,
     TextEncoder,
     TextReader,
     Texts,
@@ -40,13 +38,14 @@ from elmo_zh.tasks.encode_texts import (
     sentences_of,
 )
 from elmo_zh.tasks.linear import MEMBERS, NETWORK, Features, LinearModel, load_members, mix, network_logs, save_members
-from elmo_zh.tasks.networks import Sizes, TaskHead, predict_items
+from elmo_zh.tasks.networks import Sizes, TaskHead, predict_all
 from elmo_zh.tasks.scores import (
+    Answers,
+    ClassPrediction,
     NumberPrediction,
     Prediction,
-    class_prediction,
     main_metric,
-    score_predictions,
+    score_answers,
     tag_prediction,
 )
 from elmo_zh.text.sentences import iter_windows
@@ -54,8 +53,9 @@ from elmo_zh.version import __version__
 
 # The format of a task that is a network alone, and of one that is a mixture.
 TASK_FORMAT, MIXTURE_FORMAT = 1, 3
-_WINDOW_TEXTS, _WINDOW_CHARACTERS = 2000, 40_000
+_WINDOW_CHARACTERS = 40_000
 Text = str | Sequence[str]
+Weights = TypeVar("Weights")
 _MOST_LAYERS = 1000  # Of the biLM that a task names
 
 
@@ -68,8 +68,6 @@ class TaskLayout:
         self.head = path / "head.safetensors"
         # The linear models of a mixture; with them the network may be missing.
         self.linear = path / "linear.safetensors"
-        # The bundle with the biLM that earlier versions could train with the network.
-        self.model = path / "model"
         # The figures of each epoch, one JSON object a line, and their picture.
         self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
         # Pictures of the labels that were confused, and of predicted numbers against true ones.
@@ -89,18 +87,15 @@ class TaskDescription:
     mean: float  # mean of the numbers in training, for regression
     scale: float  # their standard deviation
     # The bundle's path in training, its digest, `unknown` and `precision` of `ElmoEmbedder.load` (unk and float32 if
-    # missing). With `started_from`, the digest is for the bundle in the task's folder.
+    # missing).
     model: Mapping[str, str]
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
-    scores: Mapping[str, Any]  # scores on the development and test examples, of each seed and of the chosen one
-    layer_weights: Mapping[str, list[float]]  # the weight of each ELMo layer, by place: input, output
+    # Scores on the development and test examples, of each seed and of the chosen one, and of a mixture's members
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    # The weight of each ELMo layer, by place: input, output
+    layer_weights: Mapping[str, list[float]] = field(default_factory=dict)
     members: Mapping[str, float] = field(default_factory=dict)  # weights in the mixture; empty for a network alone
     digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights; older tasks have none
-
-    @property
-    def marks_spans(self) -> bool:
-        """Whether the tags mark spans."""
-        return bool(self.scheme)
 
     @property
     def has_network(self) -> bool:
@@ -121,7 +116,7 @@ def write_task(
     layout: TaskLayout, description: TaskDescription, head: TaskHead | None, linear: Mapping[str, LinearModel]
 ) -> TaskDescription:
     """Write weights, task.json and the mark of the complete folder; return the description with the digests."""
-    if head is not None and description.has_network:
+    if head is not None:
         save_tensors({name: weights.contiguous() for name, weights in head.state_dict().items()}, layout.head)
     if linear:
         save_members(layout.linear, linear)
@@ -165,6 +160,7 @@ def _require_sound(description: TaskDescription) -> None:
         "labels": settings.regression or len(description.labels) == sizes.num_outputs,
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": "characters" not in inputs or len(description.alphabet) == sizes.num_characters - FIRST_CHARACTER,
+        "sizes": sizes.num_layers <= _MOST_LAYERS,
         "members": set(description.members) <= set(MEMBERS),
         "model": {"path", "digest"} <= description.model.keys(),
     }
@@ -188,17 +184,17 @@ class TaskModel:
         self,
         description: TaskDescription,
         head: TaskHead | None,
+        linear: Mapping[str, LinearModel],
         embedder: ElmoEmbedder,
-        word2vec: Word2Vec | None,
-        linear: Mapping[str, LinearModel] | None = None,
     ) -> None:
         self.description, self.embedder = description, embedder
-        self._head, self._word2vec, self._linear = head and head.eval(), word2vec, linear or {}
+        self._head, self._linear = head and head.eval(), linear
+        self._word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the weights and the path of the bundle, which unpickling loads again."""
-        return TaskModel, (self.description, self._head, self.embedder, self._word2vec, self._linear)
+        return TaskModel, (self.description, self._head, self._linear, self.embedder)
 
     @classmethod
     def load(cls, path: str | Path, model: str | Path | None = None, device: str = "auto") -> "TaskModel":
@@ -216,8 +212,7 @@ class TaskModel:
         """
         layout = TaskLayout(Path(path))
         description = load_description(layout)
-        head = _load_head(layout, description) if description.has_network else None
-        linear = _load_linear(layout, description)
+        head, linear = load_weights(layout, description)
         folder = _find_model(layout, description, model)
         precision, unknown = description.model.get("precision", "float32"), description.model.get("unknown", "unk")
         embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
@@ -228,8 +223,7 @@ class TaskModel:
                     " the original model with --model, or train the task again."
                 ).format(folder=folder, path=path, digest=embedder.bundle.digest, model=description.model["digest"])
             )
-        word2vec = Word2Vec.load(folder) if description.reads("word2vec") else None
-        return cls(description, head, embedder, word2vec, linear)
+        return cls(description, head, linear, embedder)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the task to a folder for `load` and `elmo-zh task predict`.
@@ -252,10 +246,7 @@ class TaskModel:
             atomic_path(output) as unfinished,
         ):
             unfinished.mkdir()
-            layout = TaskLayout(unfinished)
-            if "started_from" in self.description.model:
-                copytree(bundle, layout.model)
-            write_task(layout, self.description, self._head, self._linear)
+            write_task(TaskLayout(unfinished), self.description, self._head, self._linear)
 
     def predict(self, texts: Iterable[Text]) -> list[Prediction]:
         """Predict labels for raw texts.
@@ -274,9 +265,10 @@ class TaskModel:
     def iter_predict(self, texts: Iterable[Text]) -> Iterator[Prediction]:
         """Yield the predictions of `predict` one by one, in bounded memory: up to 2,000 texts are read ahead."""
         checked = map(self._check, check_list(texts, "predict", "texts", "a list of texts"))
-        for window in iter_windows(checked, lambda each: sum(map(len, each)), most_size=_WINDOW_CHARACTERS):
-            read = [[self._reader.read(text) for text in each] for each in window]
-            yield from self._predict(read)
+        for window in iter_windows(checked, lambda texts: sum(map(len, texts)), most_size=_WINDOW_CHARACTERS):
+            read = [[self._reader.read(text) for text in texts] for texts in window]
+            outputs = self._outputs(read)
+            yield from map(self._prediction, read, outputs, answers_of(self.description, outputs))
 
     def _check(self, given: object) -> tuple[str, ...]:
         if self.description.settings.kind != "pairs":
@@ -285,36 +277,42 @@ class TaskModel:
             raise refusal(TypeError, "predict", "texts", given, "pairs of strings")
         return tuple(check_strings(given, "predict", "texts"))
 
-    def predict_examples(self, examples: Sequence[Example]) -> list[Prediction]:
-        """Predict labels for examples that are already labelled, keeping their units."""
-        found: list[Prediction] = []
-        for start in range(0, len(examples), _WINDOW_TEXTS):
-            found += self._predict(
-                [self._reader.read_example(each) for each in examples[start : start + _WINDOW_TEXTS]]
-            )
-        return found
+    def _prediction(self, texts: Sequence[UnitText], output: Any, answer: Sequence[Any]) -> Prediction:
+        if self.description.settings.kind == "tag":
+            return tag_prediction(texts[0].text, texts[0].units, answer, self.description.scheme)
+        if self.description.settings.regression:
+            return NumberPrediction(answer[0])
+        return ClassPrediction(answer[0], dict(zip(self.description.labels, output, strict=True)))
 
-    def _predict(self, texts: Texts) -> list[Prediction]:
+    def answers(self, examples: Sequence[Example]) -> Answers:
+        """Predict the labels of examples that are already labelled, keeping their units; spans are marked in BIOES."""
+        answers: list[Sequence[Any]] = []
+        for window in iter_windows(examples, lambda example: len(example.key), most_size=_WINDOW_CHARACTERS):
+            outputs = self._outputs([self._reader.read_example(example) for example in window])
+            answers += answers_of(self.description, outputs)
+        return answers
+
+    def _outputs(self, texts: Texts) -> list[Any]:
+        """Return the class probabilities, a standardised number, or the tag numbers of each text or pair."""
+        settings, members = self.description.settings, self.description.members
         word2vec = self._word2vec and read_alike(self._word2vec, self.embedder, sentences_of(texts))
         cache = VectorCache.in_memory(self.embedder, sentences_of(texts)) if self.description.reads("elmo") else None
         outputs: list[Any] = []
         if self._head is not None:
-            settings = self.description.settings
-            has_elmo, has_grams = "elmo" in settings.inputs, settings.kind == "tag" and settings.head != "bilstm"
             alphabet = self.description.alphabet if "characters" in settings.inputs else None
-            encoder = TextEncoder(cache if has_elmo else None, word2vec, alphabet, has_grams)
-            items = [Item(tuple(map(encoder.encode, example))) for example in texts]
-            outputs = predict_items(self._head, items, encoder)
-        if weights := self.description.members:
-            logs = {
-                name: model.log_probabilities(Features.of(name, texts, cache, word2vec, model.grams).at(slice(None)))
-                for name, model in self._linear.items()
-            }
-            logs |= {NETWORK: network_logs(outputs)} if outputs else {}
-            outputs = list(np.exp(mix([logs[name] for name in weights], [*weights.values()])).tolist())
-        return [
-            as_prediction(self.description, example, output) for example, output in zip(texts, outputs, strict=True)
-        ]
+            encoder = TextEncoder(
+                cache if "elmo" in settings.inputs else None, word2vec, alphabet, settings.reads_grams
+            )
+            outputs = predict_all(self._head, [[*map(encoder.encode, example)] for example in texts], encoder)
+        if not members:
+            return outputs
+        logs = {
+            name: model.log_probabilities(Features.of(name, texts, cache, word2vec, model.grams).at(slice(None)))
+            for name, model in self._linear.items()
+        }
+        logs |= {NETWORK: network_logs(outputs)} if outputs else {}
+        probabilities: list[Any] = np.exp(mix([logs[name] for name in members], [*members.values()])).tolist()
+        return probabilities
 
     def score(self, data: Path, reading: Reading, reporter: Reporter) -> tuple[str, int, dict[str, Any]]:
         """Score the task on a labelled file; return its main metric, the number of examples and all scores.
@@ -330,7 +328,7 @@ class TaskModel:
         report_reading(labelled, reporter)
         examples, settings = labelled.examples, description.settings
         units = bool(labelled.scheme), labelled.by_words
-        if settings.kind == "tag" and units != (description.marks_spans, description.by_words):
+        if settings.kind == "tag" and units != (bool(description.scheme), description.by_words):
             raise CorpusError(
                 _(
                     "{data} has {scheme}, but the task was trained on {scheme2}. Give data tagged like the training"
@@ -343,31 +341,31 @@ class TaskModel:
             )
         if not settings.regression:
             counts, known = (
-                count_labels(each, marks_spans=description.marks_spans)
-                for each in ((example.labels for example in examples), [description.labels])
+                count_labels(labels, marks_spans=bool(description.scheme))
+                for labels in ((example.labels for example in examples), [description.labels])
             )
             _require_known_labels(data, counts, [*known], reporter)
-        scores = score_predictions(examples, self.predict_examples(examples), marks_spans=description.marks_spans)
-        return main_metric(settings, marks_spans=description.marks_spans), len(examples), scores
+        metric = main_metric(settings, description.scheme)
+        scores = score_answers([example.labels for example in examples], self.answers(examples), metric)
+        return metric, len(examples), scores
 
 
-def as_prediction(description: TaskDescription, texts: Sequence[UnitText], found: Any) -> Prediction:
-    """Convert a network's output for a text to labels and spans."""
-    settings, labels = description.settings, description.labels
-    if settings.kind == "tag":
-        tags = [labels[number] for number in found]
-        return tag_prediction(texts[0].text, texts[0].units, tags, description.scheme)
-    if settings.regression:
-        return NumberPrediction(description.mean + description.scale * found)
-    return class_prediction(labels, found)
+def answers_of(description: TaskDescription, outputs: Sequence[Any]) -> Answers:
+    """Return the labels that a network's outputs stand for; spans are marked in BIOES."""
+    labels = description.labels
+    if description.settings.kind == "tag":
+        return [[labels[number] for number in tags] for tags in outputs]
+    if description.settings.regression:
+        return [[description.mean + description.scale * number] for number in outputs]
+    return [[labels[best]] for best in np.reshape(outputs, (-1, len(labels))).argmax(axis=1)]
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, model: str | Path | None) -> Path:
     """Return the folder of the task's bundle: as given, inside the task's folder, or as used in training."""
     if model is not None:
         return find_bundle(model)
-    if "started_from" in description.model:
-        return layout.model
+    if (layout.path / "model").is_dir():  # earlier versions could train the biLM with the network
+        return layout.path / "model"
     path = Path(description.model["path"])
     if folder := find_same_bundle(description.model["digest"], path, layout.path):
         return folder
@@ -382,40 +380,44 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
     )
 
 
-def _load_head(layout: TaskLayout, description: TaskDescription) -> TaskHead:
-    _require_weights(layout.head, description)
-    if description.sizes.num_layers > _MOST_LAYERS:
-        raise RunError.damaged(layout.description, f"num_layers {description.sizes.num_layers}")
-    try:
-        # The sizes come from a file, so no memory is allocated for them.
-        with torch.device("meta"):
-            head = TaskHead(
-                description.settings, description.sizes, description.labels, marks_spans=description.marks_spans
-            )
-        head.load_state_dict(load_tensors(layout.head), assign=True)
-        return head.float()
-    except (SafetensorError, RuntimeError, ValueError, OverflowError) as error:
-        raise RunError.damaged(layout.head, error) from None
-
-
-def _load_linear(layout: TaskLayout, description: TaskDescription) -> dict[str, LinearModel]:
+def load_weights(layout: TaskLayout, description: TaskDescription) -> tuple[TaskHead | None, Mapping[str, LinearModel]]:
+    """Read the network and the linear models that a task uses; raise RunError for a missing or damaged file."""
     names = [name for name in description.members if name != NETWORK]
-    if not names:
-        return {}
-    _require_weights(layout.linear, description)
-    try:
-        return load_members(layout.linear, names, description.sizes, 2 if description.settings.kind == "pairs" else 1)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise RunError.damaged(layout.linear, error) from None
+    num_texts = 2 if description.settings.kind == "pairs" else 1
+    head = (
+        _read(layout.head, description, lambda path: _read_head(path, description)) if description.has_network else None
+    )
+    linear: Mapping[str, LinearModel] = {}
+    if names:
+        linear = _read(layout.linear, description, lambda path: load_members(path, names, description.sizes, num_texts))
+    return head, linear
 
 
-def _require_weights(path: Path, description: TaskDescription) -> None:
-    """Raise RunError if a weights file is missing or its digest differs from task.json."""
+def _read_head(path: Path, description: TaskDescription) -> TaskHead:
+    # The sizes come from a file, so no memory is allocated for them.
+    with torch.device("meta"):
+        head = build_head(description)
+    head.load_state_dict(load_tensors(path), assign=True)
+    return head.float()
+
+
+def build_head(description: TaskDescription) -> TaskHead:
+    """Return a task's network with initial weights."""
+    marks_spans = bool(description.scheme)
+    return TaskHead(description.settings, description.sizes, description.labels, marks_spans=marks_spans)
+
+
+def _read(path: Path, description: TaskDescription, read: Callable[[Path], Weights]) -> Weights:
+    """Return the weights in a file; raise RunError if it is missing, or its digest differs from task.json."""
     if not path.is_file():
         raise RunError.missing(path)
     expected = description.digests.get(path.name)
     if expected is not None and file_digest(path) != expected:
         raise RunError.damaged(path, "its digest differs from the one in task.json")
+    try:
+        return read(path)
+    except (SafetensorError, RuntimeError, ValueError, KeyError, OverflowError) as error:
+        raise RunError.damaged(path, error) from None
 
 
 def _require_known_labels(data: Path, counts: Counter[str], known: Sequence[str], reporter: Reporter) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
-from elmo_zh.config.task_settings import FitJob, HeadSettings
+from elmo_zh.config.task_settings import FitJob
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.language import _
@@ -26,12 +27,12 @@ from elmo_zh.run.reporter import Progress, Reporter, counted
 from elmo_zh.tasks.datasets import Dataset, Numbers
 from elmo_zh.tasks.encode_texts import (
     FIRST_CHARACTER,
-    Item,
-    Target,
+    Encoded,
     TextEncoder,
     Texts,
     VectorCache,
     known_characters,
+    num_units,
     read_alike,
     read_texts,
     sentences_of,
@@ -54,9 +55,9 @@ from elmo_zh.tasks.linear import (
     network_logs,
     predict_rows,
 )
-from elmo_zh.tasks.networks import Sizes, TaskHead, choose_lstm_precision, mix_taggers, predict_items
-from elmo_zh.tasks.scores import Prediction, class_predictions, main_metric, score_classes, score_predictions
-from elmo_zh.tasks.task_model import TaskDescription, as_prediction
+from elmo_zh.tasks.networks import Sizes, TaskHead, choose_lstm_precision, mix_taggers, predict_all
+from elmo_zh.tasks.scores import Answers, main_metric, score_answers, score_classes
+from elmo_zh.tasks.task_model import TaskDescription, answers_of, build_head
 from elmo_zh.training.optimizer import load_state_tensors, state_tensors
 
 # This many batches of shuffled texts are sorted by length, so each batch holds texts of similar length.
@@ -65,25 +66,6 @@ _LARGEST_GRADIENT = 5.0
 # For n-grams, each of which occurs in few texts.
 _CRF_LEARNING_RATE = 0.03
 _EPOCHS, _STATE = "epochs", "safetensors"
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedHead:
-    """The weights with the best development score, and the figures of all epochs."""
-
-    weights: Mapping[str, Tensor]
-    lines: Sequence[Mapping[str, Any]]
-
-    @property
-    def best_score(self) -> float:
-        """The best development score."""
-        return float(self.lines[best_epoch(self.lines) - 1]["dev_score"])
-
-
-def best_epoch(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the first epoch with the best score, counted from 1."""
-    scores = [line["dev_score"] for line in lines]
-    return scores.index(max(scores)) + 1
 
 
 @dataclass(eq=False)
@@ -96,9 +78,20 @@ class TrainingState:
     lines: list[dict[str, Any]] = field(default_factory=list)  # The figures of each epoch
     best_weights: dict[str, Tensor] = field(default_factory=dict)
 
+    @property
+    def best_epoch(self) -> int:
+        """The first epoch with the best development score, counted from 1."""
+        scores = [line["dev_score"] for line in self.lines]
+        return scores.index(max(scores)) + 1
+
+    @property
+    def best_score(self) -> float:
+        """The best development score."""
+        return float(self.lines[self.best_epoch - 1]["dev_score"])
+
     def has_stopped_rising(self, patience: int) -> bool:
         """Return whether the last `patience` epochs had no better development score."""
-        return bool(self.lines) and len(self.lines) - best_epoch(self.lines) >= patience
+        return bool(self.lines) and len(self.lines) - self.best_epoch >= patience
 
     def save(self, path: Path) -> None:
         """Write all tensors: the best weights, the present weights and the state of the optimiser."""
@@ -113,8 +106,7 @@ class TrainingState:
         if parts and parts[-1].file(_STATE).exists():
             self._load(parts[-1].file(_STATE), *parts[-1].value())
             return parts
-        if parts:
-            work.discard(_EPOCHS)
+        work.discard(_EPOCHS)
         return []
 
     def _load(self, path: Path, lines: list[dict[str, Any]], precision: str) -> None:
@@ -129,39 +121,35 @@ class TrainingState:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Members:
-    """A network, or classifiers with weights chosen on held-out labels, with which a task predicts.
+class Fitted:
+    """What a task predicts with, and how well.
 
     Attributes:
-        head: The network, for tags with its CRF on n-grams; for classes, perhaps not among the members.
-        predictions: The predictions for the development and test examples, by part; in a mixture, those for development
+        description: Says what it is, with its scores.
+        head: The network, for tags with its CRF on n-grams; None if a mixture has left it out.
+        linear: The linear models of the mixture.
+        lines: The figures of each epoch, with all seeds.
+        answers: The predicted labels of the development and test examples, by part; in a mixture, those for development
             examples come from linear models that were not fitted on them.
-        weights: The weight of each member kept; empty for a network alone and for tags.
-        linear: The linear models among them.
-        judged: The score and contribution of each member.
     """
 
-    head: TaskHead
-    predictions: Mapping[str, Sequence[Prediction]]
-    weights: Mapping[str, float] = field(default_factory=dict)
+    description: TaskDescription
+    head: TaskHead | None
     linear: Mapping[str, LinearModel] = field(default_factory=dict)
-    judged: Sequence[Judged] = ()
+    lines: Sequence[Mapping[str, Any]] = ()
+    answers: Mapping[str, Answers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedTask:
-    """A dataset as numbers, with everything needed to train, score and describe networks."""
+    """A dataset as numbers, with everything needed to train and score networks."""
 
     job: FitJob
     dataset: Dataset
-    embedder: ElmoEmbedder
     encoder: TextEncoder
-    sizes: Sizes
-    labels: tuple[str, ...]
-    mean: float
-    scale: float
+    description: TaskDescription  # without scores and members
     texts: Texts  # of all examples
-    items: Mapping[str, Sequence[Item]]  # of the examples of each part
+    encoded: Mapping[str, Sequence[Sequence[Encoded]]]  # the texts and targets of the examples of each part
     reporter: Reporter
 
     @classmethod
@@ -180,51 +168,57 @@ class PreparedTask:
         word2vec: Word2Vec | None, reporter: Reporter,
     ) -> "PreparedTask":  # fmt: skip
         """Turn segmented texts of all examples and their labels into numbers, with the given vectors as inputs."""
-        settings, rows_of = job.settings, dataset.split.parts()
-        alphabet = None
-        if "characters" in settings.inputs:
+        alphabet, rows_of = None, dataset.split.parts()
+        if "characters" in job.settings.inputs:
             alphabet = known_characters(text.text for row in rows_of["train"] for text in texts[row])
-        encoder = TextEncoder(cache, word2vec, alphabet, settings.kind == "tag" and settings.head != "bilstm")
-        labels = () if settings.regression else dataset.output_labels()
-        train = dataset.part("train")
-        numbers = np.array([float(example.labels[0]) for example in train] if settings.regression else [0.0])
-        mean, scale = float(numbers.mean()), max(float(numbers.std()), 1e-6)
-        target = _target_function(settings, labels, mean, scale)
-        items = {
-            part: [Item(tuple(map(encoder.encode, texts[row])), target(dataset.examples[row])) for row in rows]
-            for part, rows in rows_of.items()
-        }
-        sizes = Sizes(
-            num_layers=embedder.num_layers,
-            elmo_dim=embedder.dimension,
-            word2vec_dim=word2vec.dimension if word2vec else 0,
-            num_characters=0 if alphabet is None else FIRST_CHARACTER + len(alphabet),
-            num_outputs=max(1, len(labels)),
-        )
+        encoder = TextEncoder(cache, word2vec, alphabet, job.settings.reads_grams)
+        description = _describe(job, dataset, embedder, encoder)
+        target_of = _target_function(description)
+
+        def encode(row: int) -> list[Encoded]:
+            first, *others = map(encoder.encode, texts[row])
+            return [{**first, "target": target_of(dataset.examples[row])}, *others]
+
+        encoded = {part: [*map(encode, rows)] for part, rows in rows_of.items()}
         return cls(
-            job=job, dataset=dataset, embedder=embedder, encoder=encoder, sizes=sizes, labels=labels, mean=mean,
-            scale=scale, texts=texts, items=items, reporter=reporter,
+            job=job, dataset=dataset, encoder=encoder, description=description, texts=texts, encoded=encoded,
+            reporter=reporter,
         )  # fmt: skip
 
     @property
     def metric(self) -> str:
         """The name of the score that decides when to stop."""
-        return main_metric(self.job.settings, marks_spans=bool(self.dataset.scheme))
+        return main_metric(self.job.settings, self.dataset.scheme)
 
     # Training
 
-    def head(self, seed: int, weights: Mapping[str, Tensor] | None = None) -> TaskHead:
-        """Build a network, for a mixture its BiLSTM, with these weights or with initial ones drawn from a seed."""
-        torch.manual_seed(seed)
-        settings = self.job.settings
-        settings = replace(settings, head="bilstm") if settings.head == "mixture" else settings
-        head = TaskHead(settings, self.sizes, self.labels, marks_spans=bool(self.dataset.scheme))
-        if weights is not None:
-            head.load_state_dict(weights)
-        return head
+    def fit(self, work: Work | None = None) -> Fitted:
+        """Train with each seed, and mix the best network with other models by held-out labels, if requested.
 
-    def train(self, seed: int, work: Work | None = None) -> TrainedHead:
-        """Train a network until its development score stops rising; continue after the last epoch in a work folder."""
+        Networks that are in the work folder are not trained again.
+        """
+        seeds, parts = self.job.seeds(), self.scored_parts()
+        trained = {seed: self.train(seed, work and work.within("networks").within(f"seed-{seed}")) for seed in seeds}
+        best = max(seeds, key=lambda seed: (trained[seed].best_score, -seed))
+        by_seed = {
+            str(seed): {part: self.scores(self.answers(state.head, part), part)[self.metric] for part in parts}
+            for seed, state in trained.items()
+        }
+        fitted = self._mixed(trained[best].head, best, work)
+        description = fitted.description
+        scores = {part: self.scores(answers, part) for part, answers in fitted.answers.items()}
+        facts = {"metric": self.metric, "chosen_seed": best, "seeds": by_seed, **scores, **description.scores}
+        if fitted.head is not None:
+            layer_weights = {place: mix.layer_weights() for place, mix in fitted.head.mixes().items()}
+            description = replace(description, layer_weights=layer_weights)
+        lines = [line for state in trained.values() for line in state.lines]
+        return replace(fitted, description=replace(description, scores=facts), lines=lines)
+
+    def train(self, seed: int, work: Work | None = None) -> TrainingState:
+        """Train a network until its development score stops rising, and return it with its best weights.
+
+        With a work folder, continue after the last epoch there.
+        """
         state, settings = self._initial_state(seed), self.job.training
 
         def iter_epochs() -> Iterator[int]:
@@ -247,34 +241,39 @@ class PreparedTask:
                 for earlier in parts[-1:]:  # only the last state is kept
                     earlier.file(_STATE).unlink(missing_ok=True)
                 parts.append(part)
-        trained = TrainedHead(state.best_weights, state.lines)
+        state.head.load_state_dict(state.best_weights)
         if not state.head.settings.is_crf:
             self.reporter.note(
                 _("Seed {seed}: the best of {lines} reached {metric} {best_score} on the development examples.").format(
                     seed=seed,
                     lines=counted(len(state.lines), "{number} epoch", "{number} epochs"),
                     metric=self.metric,
-                    best_score=f"{trained.best_score:.4f}",
+                    best_score=f"{state.best_score:.4f}",
                 )
             )
-        return trained
+        return state
 
-    def _initial_state(self, seed: int) -> "TrainingState":
-        head, settings = self.head(seed), self.job.training
-        learning_rate = _CRF_LEARNING_RATE if head.settings.is_crf else settings.learning_rate
-        optimizer = torch.optim.Adam(mix_parameter_groups(head, learning_rate, settings.mix_learning_rate))
-        return TrainingState(head, optimizer, choose_lstm_precision(head, settings.batch_size))
+    def _initial_state(self, seed: int) -> TrainingState:
+        """Build a network, for a mixture its BiLSTM, with initial weights drawn from a seed."""
+        torch.manual_seed(seed)
+        settings, training = self.description.settings, self.job.training
+        settings = replace(settings, head="bilstm") if settings.head == "mixture" else settings
+        head = build_head(replace(self.description, settings=settings))
+        learning_rate = _CRF_LEARNING_RATE if settings.is_crf else training.learning_rate
+        optimizer = torch.optim.Adam(mix_parameter_groups(head, learning_rate, training.mix_learning_rate))
+        return TrainingState(head, optimizer, choose_lstm_precision(head, training.batch_size))
 
-    def _compute_epoch(self, state: "TrainingState", seed: int, epoch: int) -> None:
+    def _compute_epoch(self, state: TrainingState, seed: int, epoch: int) -> None:
         """Train for an epoch; add its figures to the state and, if they are the best, its weights."""
         started = time.perf_counter()
-        with self.reporter.progress(f"seed {seed}", unit="texts", total=len(self.items["train"])) as progress:
+        with self.reporter.progress(f"seed {seed}", unit="texts", total=len(self.encoded["train"])) as progress:
             if state.lines:
                 progress.update(0, loss=state.lines[-1]["train_loss"], dev=state.lines[-1]["dev_score"])
             loss = self._train_epoch(state.head, state.optimizer, np.random.default_rng([seed, epoch]), progress)
-        line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": self.main_score(state.head, "dev")}
+        score = self.scores(self.answers(state.head, "dev"), "dev")[self.metric]
+        line = {"seed": seed, "epoch": epoch, "train_loss": loss, "dev_score": score}
         state.lines.append({**line, "seconds": round(time.perf_counter() - started, 3)})
-        if best_epoch(state.lines) == epoch:
+        if state.best_epoch == epoch:
             state.best_weights = {name: value.clone() for name, value in state.head.state_dict().items()}
 
     @with_half_of_the_threads()
@@ -284,18 +283,17 @@ class PreparedTask:
         """Train on all batches once; return the mean loss."""
         head.train()
         torch.manual_seed(int(generator.integers(2**62)))
-        total, items = 0.0, self.items["train"]
-        for rows in shuffled_batches([item.length for item in items], self.job.training.batch_size, generator):
-            batch = [items[row] for row in rows]
+        total, examples = 0.0, self.encoded["train"]
+        for rows in shuffled_batches([*map(num_units, examples)], self.job.training.batch_size, generator):
             optimizer.zero_grad()
-            loss = head.loss(self.encoder.batches(batch), _targets_of(batch))
+            loss = head.loss(self.encoder.batches([examples[row] for row in rows]))
             loss.backward()  # type: ignore[no-untyped-call]
             learning = [parameter for group in optimizer.param_groups for parameter in group["params"]]
             torch.nn.utils.clip_grad_norm_(learning, _LARGEST_GRADIENT)
             optimizer.step()
-            total += loss.item() * len(batch)
-            progress.update(len(batch))
-        return total / len(items)
+            total += loss.item() * len(rows)
+            progress.update(len(rows))
+        return total / len(examples)
 
     # Scores
 
@@ -303,41 +301,34 @@ class PreparedTask:
         """Return the parts to score; the last one gives the final score."""
         return ["dev", "test"] if len(self.dataset.split.test) else ["dev"]
 
-    def predictions(self, head: TaskHead, part: str) -> list[Prediction]:
-        """Return a network's predictions for one part of the data, with spans marked by BIOES tags."""
-        description = replace(self.describe({}), scheme="BIOES" if self.dataset.scheme else "")
-        outputs = predict_items(head, self.items[part], self.encoder)
-        rows = self.dataset.split.parts()[part]
-        return [as_prediction(description, self.texts[row], output) for row, output in zip(rows, outputs, strict=True)]
+    def answers(self, head: TaskHead, part: str) -> Answers:
+        """Return what a network predicts for one part of the data."""
+        return answers_of(self.description, predict_all(head, self.encoded[part], self.encoder))
 
-    def scores(self, predictions: Sequence[Prediction], part: str) -> dict[str, Any]:
-        """Score predictions for one part of the data against its labels."""
-        return score_predictions(self.dataset.part(part), predictions, marks_spans=bool(self.dataset.scheme))
-
-    def main_score(self, head: TaskHead, part: str) -> float:
-        """Return the main score of a network on one part of the data."""
-        return float(self.scores(self.predictions(head, part), part)[self.metric])
+    def scores(self, answers: Answers, part: str) -> dict[str, Any]:
+        """Score answers for one part of the data against its labels."""
+        return score_answers(self.dataset.gold(part), answers, self.metric)
 
     # Mixtures
 
-    def members(self, head: TaskHead, seed: int, work: Work) -> Members:
-        """Mix a trained network with linear models by held-out labels, or with a CRF for tags, if the settings say so.
+    def _mixed(self, head: TaskHead, seed: int, work: Work | None) -> Fitted:
+        """Mix a trained network with linear models, or with a CRF for tags, if the settings say so.
 
         A CRF is trained unless the work folder already has it.
         """
-        judged: Sequence[Judged] = ()
+        description = self.description
         if self.job.settings.head == "mixture":
             if self.job.settings.kind != "tag":
                 return self._mix_classes(head)
             head, judged = self._mix_tagger(head, seed, work)
-        return Members(
-            head=head, predictions={part: self.predictions(head, part) for part in self.scored_parts()}, judged=judged
-        )
+            description = replace(description, settings=head.settings, scores={"members": [*map(asdict, judged)]})
+        answers = {part: self.answers(head, part) for part in self.scored_parts()}
+        return Fitted(description=description, head=head, answers=answers)
 
-    def _mix_classes(self, head: TaskHead) -> Members:
+    def _mix_classes(self, head: TaskHead) -> Fitted:
         """Judge linear models on training and development examples, in folds, and the network on the latter."""
-        inputs, rows_of, parts = self.job.settings.inputs, self.dataset.split.parts(), self.scored_parts()
-        classes, train, dev = self.dataset.classes(self.labels), rows_of["train"], rows_of["dev"]
+        labels, inputs, rows_of = self.description.labels, self.job.settings.inputs, self.dataset.split.parts()
+        classes, train, dev, parts = self.dataset.classes(labels), rows_of["train"], rows_of["dev"], self.scored_parts()
         known = classes[dev] >= 0
         rows = np.concatenate([train, dev[known]])
         names = [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]
@@ -346,10 +337,10 @@ class PreparedTask:
         with self.reporter.progress("linear models", unit="models", total=len(names)) as progress:
             for name in names:
                 features[name] = Features.of(name, self.texts, self.encoder.cache, self.encoder.word2vec)
-                fitted[name] = fit_linear(features[name], rows, classes[rows], len(self.labels), folds)
+                fitted[name] = fit_linear(features[name], rows, classes[rows], len(labels), folds)
                 progress.update(1)
         offers = [(name, fitted[name].held_out, np.arange(len(rows))) for name in names]
-        logs = {NETWORK: {part: network_logs(predict_items(head, self.items[part], self.encoder)) for part in parts}}
+        logs = {NETWORK: {part: network_logs(predict_all(head, self.encoded[part], self.encoder)) for part in parts}}
         held_out_dev = np.arange(len(train), len(rows))
         if len(held_out_dev) >= FEWEST_LABELS:
             offers.append((NETWORK, logs[NETWORK]["dev"][known], held_out_dev))
@@ -364,67 +355,65 @@ class PreparedTask:
             logs[name] = {part: predict_rows(fitted[name].model, features[name], rows_of[part]) for part in parts}
             logs[name]["dev"][known] = fitted[name].held_out[held_out_dev]
         mixed = {part: mix([logs[name][part] for name in weights], [*weights.values()]) for part in parts}
-        return Members(
-            head=head,
-            predictions={part: class_predictions(mixed[part], self.labels) for part in parts},
-            weights=weights,
+        return Fitted(
+            description=replace(self.description, members=weights, scores={"members": [*map(asdict, judged)]}),
+            head=head if NETWORK in weights else None,
             linear={name: fitted[name].model for name in weights if name != NETWORK},
-            judged=judged,
+            answers={part: answers_of(self.description, np.exp(mixed[part]).tolist()) for part in parts},
         )
 
-    def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
+    def _mix_tagger(self, network: TaskHead, seed: int, work: Work | None) -> tuple[TaskHead, list[Judged]]:
         """Train a CRF, and add it to the network with the best weight for the development examples; also judge both."""
-        crf = replace(self, job=replace(self.job, settings=replace(self.job.settings, head="linear")))
-        trained = crf.train(seed, work.within("crf"))
-        linear = crf.head(seed, trained.weights)
+        settings = replace(self.job.settings, head="linear")
+        crf = replace(self, description=replace(self.description, settings=settings))
+        linear = crf.train(seed, work and work.within("crf")).head
         mixed = [network, *(mix_taggers(network, linear, step / STEPS) for step in range(1, STEPS + 1))]
-        scores = [self.main_score(head, "dev") for head in mixed]
+        scores = [float(self.scores(self.answers(head, "dev"), "dev")[self.metric]) for head in mixed]
         best = scores.index(max(scores))
-        weight, num_labels = best / STEPS, sum(item.length for item in self.items["dev"])
+        weight, num_labels = best / STEPS, sum(map(num_units, self.encoded["dev"]))
         first = Judged(name=NETWORK, num_labels=num_labels, score=scores[0], weight=1 - weight)
         second = Judged(
             name="crf", num_labels=num_labels, score=scores[-1], weight=weight, without=scores[0], together=scores[best]
         )
         return mixed[best], [first, second]
 
-    def describe(self, scores: Mapping[str, Any], members: Members | None = None) -> TaskDescription:
-        """Return the content of task.json for a trained task, and its scores."""
-        bundle, settings, training = self.embedder.bundle, self.job.settings, self.job.training
-        layer_weights: dict[str, list[float]] = {}
-        if members is not None:
-            if not members.weights or NETWORK in members.weights:
-                layer_weights = {place: mix.layer_weights() for place, mix in members.head.mixes().items()}
-            settings = members.head.settings if settings.kind == "tag" else settings
-            scores = {
-                **scores,
-                **({"members": [asdict(member) for member in members.judged]} if members.judged else {}),
-            }
-        return TaskDescription(
-            settings=settings,
-            sizes=self.sizes,
-            labels=self.labels,
-            scheme=self.dataset.scheme,
-            by_words=self.dataset.by_words or settings.kind != "tag",
-            alphabet=self.encoder.alphabet or "",
-            mean=self.mean,
-            scale=self.scale,
-            model={
-                "path": str(bundle.path.absolute()),
-                "digest": bundle.digest,
-                "unknown": self.embedder.unknown,
-                "precision": self.embedder.precision,
-            },
-            training={
-                **asdict(training),
-                "seeds": list(self.job.seeds()),
-                "files": [path.name for path in self.dataset.files.values()],
-                "columns": list(self.dataset.columns),
-                **{f"{part}_examples": len(rows) for part, rows in self.dataset.split.parts().items()},
-            },
-            scores=scores,
-            members=members.weights if members else {},
-            layer_weights=layer_weights,
-        )
+
+def _describe(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, encoder: TextEncoder) -> TaskDescription:
+    """Return the content of task.json before the training."""
+    bundle, settings, alphabet = embedder.bundle, job.settings, encoder.alphabet or ""
+    labels = () if settings.regression else dataset.output_labels()
+    train = dataset.gold("train")
+    numbers = np.array([float(number) for [number] in train] if settings.regression else [0.0])
+    sizes = Sizes(
+        num_layers=embedder.num_layers,
+        elmo_dim=embedder.dimension,
+        word2vec_dim=encoder.word2vec.dimension if encoder.word2vec else 0,
+        num_characters=0 if encoder.alphabet is None else FIRST_CHARACTER + len(alphabet),
+        num_outputs=max(1, len(labels)),
+    )
+    return TaskDescription(
+        settings=settings,
+        sizes=sizes,
+        labels=labels,
+        scheme=dataset.scheme,
+        by_words=dataset.by_words or settings.kind != "tag",
+        alphabet=alphabet,
+        mean=float(numbers.mean()),
+        scale=max(float(numbers.std()), 1e-6),
+        model={
+            "path": str(bundle.path.absolute()),
+            "digest": bundle.digest,
+            "unknown": embedder.unknown,
+            "precision": embedder.precision,
+        },
+        training={
+            **asdict(job.training),
+            "seeds": list(job.seeds()),
+            "files": [path.name for path in dataset.files.values()],
+            "columns": list(dataset.columns),
+            **{f"{part}_examples": len(rows) for part, rows in dataset.split.parts().items()},
+        },
+    )
 
 
 def class_score(metric: str) -> Callable[[Numbers, Numbers], float]:
@@ -447,28 +436,14 @@ def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.rand
     return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def _targets_of(items: Sequence[Item]) -> Tensor:
-    """Stack the targets: classes, int64 (B,); numbers, float32 (B,); or tags, int64 (B, T), padded with 0."""
-    targets = [item.target for item in items]
-    if not isinstance(targets[0], list):
-        return torch.tensor(targets)
-    padded = torch.zeros(len(items), max(1, *(item.length for item in items)), dtype=torch.int64)
-    for row, tags in enumerate(targets):
-        padded[row, : len(tags)] = torch.tensor(tags, dtype=torch.int64)  # type: ignore[arg-type]
-    return padded
-
-
-def _target_function(
-    settings: HeadSettings, labels: Sequence[str], mean: float, scale: float
-) -> Callable[[Example], Target]:
+def _target_function(description: TaskDescription) -> Callable[[Example], NDArray[Any]]:
     """Return the function that maps an example to the network's target."""
-    numbers = {label: number for number, label in enumerate(labels)}
+    numbers = {label: number for number, label in enumerate(description.labels)}
 
-    def target(example: Example) -> Target:
-        if settings.regression:
-            return (float(example.labels[0]) - mean) / scale
+    def target(example: Example) -> NDArray[Any]:
+        if description.settings.regression:
+            return np.array([(float(example.labels[0]) - description.mean) / description.scale], np.float32)
         # Labels of development and test examples may be unknown; they are not trained on.
-        places = [numbers.get(label, 0) for label in example.labels]
-        return places if settings.kind == "tag" else places[0]
+        return np.array([numbers.get(label, 0) for label in example.labels], np.int64)
 
     return target

@@ -22,7 +22,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import run_job
 from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.networks import Sizes, TaskHead
-from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, _load_head, load_description, write_task
+from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, load_description, load_weights, write_task
 from elmo_zh.vocabulary.spelling import SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
 
@@ -130,4 +130,4 @@ def task_folder(folder: Path) -> Folder:
     )
     write_task(layout, description, TaskHead(settings, sizes, description.labels, marks_spans=False), {})
     without_digests(layout.description)
-    return Folder(folder, [layout.description, layout.head], lambda: _load_head(layout, load_description(layout)))
+    return Folder(folder, [layout.description, layout.head], lambda: load_weights(layout, load_description(layout)))

@@ -11,7 +11,7 @@ from contract.command_line import changed_json
 from elmo_zh.config.task_settings import DataFiles, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.run.reporter import Reporter, SilentReporter
-from elmo_zh.tasks.datasets import Dataset, find_files, load_dataset
+from elmo_zh.tasks.datasets import Dataset, load_dataset
 
 CLASSIFY, TAG, PAIRS = (Reading(kind=kind) for kind in ("classify", "tag", "pairs"))
 # The words of the model of tests/tasks/conftest.py.
@@ -20,7 +20,7 @@ WORDS = ("我", "吃", "苹", "果", "。", "他", "来")
 
 def load(files: DataFiles, reading: Reading = CLASSIFY, reporter: Reporter | None = None) -> Dataset:
     reporter = reporter or SilentReporter()
-    return load_dataset(find_files(files, reporter), reading, reporter)
+    return load_dataset(files, reading, reporter)
 
 
 def read(path: Path, reading: Reading) -> list[tuple[str, ...]]:

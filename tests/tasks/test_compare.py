@@ -1,6 +1,7 @@
 """Comparing inputs: ELMo wins where only context tells, nothing where nothing tells; no training is repeated."""
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import SampleRun, contents_alone, elmo_zh, succeed
-from messages import Heard, message_of
+from messages import Heard
 from tasks.labelled import WORDS, lines, written
 
 from elmo_zh import ElmoEmbedder
@@ -59,6 +60,9 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
     texts = ["".join(generator.choice(list(WORDS), size=6)) for _ in range(count)]
     rows = [{"text": text, "label": str(label_of(text))} for text in dict.fromkeys(texts)]
     return written(folder, "data.jsonl", lines(*rows))
+
+
+NETWORKS = [WORD2VEC.name, ELMO.name, BOTH.name]
 
 
 @pytest.fixture
@@ -112,18 +116,6 @@ def test_nothing_wins_where_nothing_tells(embedder: ElmoEmbedder, tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_development_file_is_tested_on(embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    write_tags(tmp_path, lambda text, place: text[place]).rename(tmp_path / "train.conll")
-    write_tags(tmp_path, lambda text, place: text[place], 30).rename(tmp_path / "dev.conll")
-    reporter = Heard()
-    fit = fit_of(tmp_path, "tag", num_seeds=1)
-    comparison = compare_task(fit, embedder, tmp_path / "found", reporter=reporter, shares=(1.0,))
-    assert any("dev.conll is used for testing" in note for note in reporter.notes)
-    assert comparison.facts["examples"]["test"] == 30
-    assert comparison.models == [MAJORITY, CRF, WORD2VEC, ELMO, BOTH]
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """One row for each example tells the label; vectors of words tell it by the character 我, also within a word."""
     path = write_classes(tmp_path, lambda text: "我" in text, 200)
@@ -136,19 +128,28 @@ def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     scores = {model.name: comparison.mean(model, 1.0) for model in comparison.models}
     assert scores["linear rows"] == scores["linear words"] == 1.0
     assert {"TF-IDF with rows", "TF-IDF with words"} <= scores.keys()
-    np.save(tmp_path / "few.npy", np.zeros((3, 2)))
-    for vectors, problem in (("few.npy", "float64 of shape (3, 2); expected a row"), ("rows.npy", "are for classes")):
-        wrong = fit if "few" in vectors else fit_of(write_tags(tmp_path, lambda text, place: text[place]), "tag")
-        told = message_of(
-            OptionError,
-            lambda wrong=wrong, vectors=vectors: compare_task(
-                wrong, embedder, tmp_path / "x", vectors={"a": tmp_path / vectors}
-            ),
-        )
-        assert problem in told
     tags = fit_of(write_tags(tmp_path, lambda text, place: text[place]), "tag", num_seeds=1)
-    comparison = compare_task(tags, embedder, tmp_path / "tags", shares=(1.0,), vectors={"words": words})
-    assert "words" in [model.name for model in comparison.models]
+    np.save(tmp_path / "few.npy", np.zeros((3, 2)))
+    for wrong, vectors, problem in (
+        (fit, "few.npy", "float64 of shape (3, 2); expected a row"),
+        (tags, "rows.npy", "are for classes"),
+    ):
+        with pytest.raises(OptionError, match=re.escape(problem)):
+            compare_task(wrong, embedder, tmp_path / "x", vectors={"a": tmp_path / vectors})
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_tags_with_vectors_of_words_and_a_development_file_for_testing(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    write_tags(tmp_path, lambda text, place: text[place]).rename(tmp_path / "train.conll")
+    write_tags(tmp_path, lambda text, place: text[place], 30).rename(tmp_path / "dev.conll")
+    words, reporter = written(tmp_path / "vectors", "words.txt", "2 3\n我 1 0 0\n他 0 0.5 0\n"), Heard()
+    fit = fit_of(tmp_path, "tag", num_seeds=1)
+    comparison = compare_task(
+        fit, embedder, tmp_path / "found", reporter=reporter, shares=(1.0,), vectors={"words": words}
+    )
+    assert any("dev.conll is used for testing" in note for note in reporter.notes)
+    assert comparison.facts["examples"]["test"] == 30
+    assert [model.name for model in comparison.models] == ["majority", CRF.name, "words", *NETWORKS]
 
 
 def run_of(model: Model, right: list[int], share: float = 1.0, fold: int = 0, **others: Any) -> Run:
@@ -167,15 +168,11 @@ def comparison_of(runs: dict[Model, Any], **others: Any) -> Comparison:
 MANY = 150  # Times that each figure of a test example is repeated
 
 
-def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
-    comparison = comparison_of({WORD2VEC: [1] * 8, ELMO: [1, 0] * 4, BOTH: [0] * 8})
-    assert comparison.verdict() == (
-        "ELMo does not help here: The lead of [word2vec; ELMo] over word2vec is -100.0 points of accuracy with 90"
-        " training examples (95% interval -100.0 to -100.0)."
-    )
-    told = comparison.lines()
+def test_the_tables_by_hand() -> None:
+    told = comparison_of({WORD2VEC: [1] * 8, ELMO: [1, 0] * 4, BOTH: [0] * 8}).lines()
     assert "| [word2vec; ELMo] | 0.0000 |" in told
     assert "| word2vec | -100.00 (-100.00 to -100.00) |" in told
+    assert "with 90 training examples (95% interval -100.0 to -100.0)." in told[-2]
     assert told[-1].startswith("Recommended: word2vec (1.0000), ")
 
 
@@ -190,8 +187,8 @@ def test_a_verdict_of_harm_and_the_tables_by_hand() -> None:
 def test_the_verdict_names_the_best_rival(tfidf: list[int], both: list[int], judgement: str) -> None:
     """word2vec is never right, ELMo alone always, and no rival."""
     rights = {TFIDF: tfidf * MANY, WORD2VEC: [0] * 4 * MANY, ELMO: [1] * 4 * MANY, BOTH: both * MANY}
-    comparison = comparison_of(rights)
-    assert comparison.verdict().startswith(judgement + "The lead of [word2vec; ELMo] over TF-IDF is ")
+    verdict = comparison_of(rights).verdict()
+    assert verdict.startswith(judgement + "The lead of [word2vec; ELMo] over TF-IDF is ")
 
 
 def test_the_mixture_is_compared_and_the_cheapest_good_model_recommended() -> None:

@@ -90,7 +90,7 @@ def test_a_saved_classifier(classifier: ElmoClassifier, model: Path) -> None:
     assert description["labels"] == ["10", "7", "9"]
     assert description["model"]["path"] == str(model)
     assert description["training"]["files"] == []
-    assert set(description["scores"]) == {"metric", "chosen_seed", "dev", "members"}
+    assert set(description["scores"]) == {"metric", "chosen_seed", "seeds", "dev", "members"}
     assert set(contents_alone(Path("my-classifier"))) == {"linear.safetensors", "task.json"}
     assert [path.name for path in Path().iterdir() if path.name.startswith("my-")] == ["my-classifier"]
 

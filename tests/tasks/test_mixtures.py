@@ -31,7 +31,7 @@ from elmo_zh.tasks.linear import (
     mix,
     predict_rows,
 )
-from elmo_zh.tasks.scores import ClassPrediction, score_predictions
+from elmo_zh.tasks.scores import ClassPrediction, score_answers
 from elmo_zh.tasks.task_model import TaskModel
 from elmo_zh.tasks.train import class_score
 
@@ -158,8 +158,7 @@ def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> No
 
 def write_task(folder: Path, count: int = 150) -> Path:
     """Texts whose class one character tells, with a third class that two tell together."""
-    texts = [text * 2 for text in drawn_texts(count)]
-    rows = [{"text": text, "label": f"{('我' in text) + ('苹' in text)}"} for text in texts]
+    rows = [{"text": text * 2, "label": f"{('我' in text) + ('苹' in text)}"} for text in drawn_texts(count)]
     return written(folder, "data.jsonl", lines(*rows))
 
 
@@ -238,9 +237,9 @@ def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: 
     assert crf["weight"] > 0
     assert crf["without"] == network["score"] < crf["together"]
     assert report.description.scores["seeds"]["1"]["test"] < report.description.scores["test"]["accuracy"]
-    examples = load(job.files, job.reading).part("test")
-    predictions = TaskModel.load(tmp_path / "task", device="cpu").predict_examples(examples)
-    assert score_predictions(examples, predictions, marks_spans=False) == report.description.scores["test"]
+    dataset = load(job.files, job.reading)
+    answers = TaskModel.load(tmp_path / "task", device="cpu").answers(dataset.part("test"))
+    assert score_answers(dataset.gold("test"), answers, "accuracy") == report.description.scores["test"]
 
 
 def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:

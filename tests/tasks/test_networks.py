@@ -25,7 +25,7 @@ from elmo_zh.tasks.encode_texts import (
     INSIDE,
     LAST,
     NO_TOKEN,
-    EncodedText,
+    Encoded,
     TextEncoder,
     TextReader,
     VectorCache,
@@ -40,7 +40,7 @@ TAGS = ("O", "B-X", "I-X", "E-X", "S-X")
 ALL_INPUTS = ("word2vec", "elmo", "characters")
 
 
-def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, list[EncodedText]]:
+def encoded(embedder: ElmoEmbedder, texts: Sequence[str]) -> tuple[TextEncoder, list[Encoded]]:
     reader = TextReader(embedder, by_words=False)
     read = [reader.read(text) for text in texts]
     vocabulary = embedder.bundle.vocabulary
@@ -82,13 +82,13 @@ def test_company_and_padding_change_nothing(embedder: ElmoEmbedder, kind: str, c
     together = head.network([encoder.batch(texts), *([encoder.batch(others)] if pairs else [])])
     for row, text in enumerate(texts):
         alone = head.network([encoder.batch([text]), *([encoder.batch([others[row]])] if pairs else [])])
-        found = together[row, : len(text)] if kind == "tag" else together[row]
-        expected = alone[0, : len(text)] if kind == "tag" else alone[0]
+        found = together[row, : len(text["places"])] if kind == "tag" else together[row]
+        expected = alone[0, : len(text["places"])] if kind == "tag" else alone[0]
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert torch.isfinite(together).all()
     predicted = head.predict([encoder.batch(texts), *([encoder.batch(others)] if pairs else [])])
     if kind == "tag":
-        assert [len(tags) for tags in predicted] == [len(text) for text in texts]
+        assert [len(tags) for tags in predicted] == [len(text["places"]) for text in texts]
     elif not changes.get("regression"):
         assert np.sum(predicted, axis=1) == pytest.approx(np.ones(len(texts)))
 
@@ -96,11 +96,11 @@ def test_company_and_padding_change_nothing(embedder: ElmoEmbedder, kind: str, c
 def test_n_grams_reach_two_units_and_one_word_far(embedder: ElmoEmbedder) -> None:
     """Equal surroundings make equal n-grams; a unit further away changes none, and a nearer one some."""
     _, [first, other, farther, nearer] = encoded(embedder, ["我吃苹果来", "我吃苹果来", "。吃苹果来", "我。苹果来"])
-    np.testing.assert_array_equal(first.grams, other.grams)
-    assert first.grams.shape[0] == 5
-    assert len(np.unique(first.grams)) > 90  # of 5 times 22
-    np.testing.assert_array_equal(farther.grams[3:], first.grams[3:])
-    changed = (nearer.grams != first.grams).sum(axis=1)
+    np.testing.assert_array_equal(first["grams"], other["grams"])
+    assert first["grams"].shape[0] == 5
+    assert len(np.unique(first["grams"])) > 90  # of 5 times 22
+    np.testing.assert_array_equal(farther["grams"][3:], first["grams"][3:])
+    changed = (nearer["grams"] != first["grams"]).sum(axis=1)
     assert changed[4] == 0
     assert 0 < changed[3] < changed[2]
 
@@ -114,7 +114,7 @@ def test_a_mixture_of_taggers_scores_tags_as_its_parts_together(embedder: ElmoEm
     batch, tags = encoder.batch(texts), torch.tensor([[0, 4, 0, 1, 2, 3, 0], [1, 3, 4, 4, 0, 1, 3]])
     with torch.no_grad():
         costs = [
-            head.network.crf.negative_log_likelihood(head.network([batch]), tags, batch.mask)
+            head.network.crf.negative_log_likelihood(head.network([batch]), tags, batch["mask"])
             for head in (network, linear, mix_taggers(network, linear, 0.3))
         ]
     own, other, mixed = (float(first - second) for first, second in costs)
@@ -127,11 +127,11 @@ def test_every_weight_learns(embedder: ElmoEmbedder, kind: str, changes: dict[st
     """None is left out of the loss, but the vector of padding, which stays zero."""
     head = head_of(kind, **changes)
     encoder, texts = encoded(embedder, TEXTS)
-    batch = encoder.batch(texts)
-    targets = torch.zeros(len(texts)) if changes.get("regression") else torch.arange(len(texts))
-    if kind == "tag":
-        targets = torch.zeros(batch.mask.shape, dtype=torch.int64)
-    head.loss([batch, *([batch] if kind == "pairs" else [])], targets).backward()
+    batch = dict(encoder.batch(texts))
+    batch["target"] = torch.zeros_like(batch["places"]) if kind == "tag" else torch.arange(len(texts))[:, None]
+    if changes.get("regression"):
+        batch["target"] = batch["target"].float()
+    head.loss([batch] * (2 if kind == "pairs" else 1)).backward()
     assert [name for name, parameter in head.named_parameters() if parameter.grad is None] == []
 
 
@@ -226,11 +226,11 @@ def test_word_vectors_reach_the_characters_of_the_word(embedder: ElmoEmbedder) -
     batch = encoder.batch([found])
     first, second = embedder.embed(["我 吃。", "苹果"])
     expected = np.concatenate([first[:, :1], np.zeros((3, 1, 2 * P)), first[:, 1:], second], axis=1)
-    np.testing.assert_array_equal(batch.elmo[:, 0].numpy(), expected.astype(np.float16))
-    assert batch.characters[0, :, 0].tolist() == [2, 1, 3, 1, 4, 1]
-    assert batch.places[0].tolist() == [ALONE, NO_TOKEN, ALONE, ALONE, ALONE, ALONE]
+    np.testing.assert_array_equal(batch["elmo"][:, 0].numpy(), expected.astype(np.float16))
+    assert batch["characters"][0, :, 0].tolist() == [2, 1, 3, 1, 4, 1]
+    assert batch["places"][0].tolist() == [ALONE, NO_TOKEN, ALONE, ALONE, ALONE, ALONE]
     rows = [encoder.word2vec.table[3 + WORDS.index(word)].astype(np.float32) for word in "我吃。苹果"]
-    np.testing.assert_array_equal(batch.word2vec[0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
+    np.testing.assert_array_equal(batch["word2vec"][0].numpy(), [rows[0], np.zeros(7), *rows[1:]])
 
 
 def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_word2vec_reads_unknown_words_as_the_embedder_does(tmp_path: Path) -> No
         embedder = ElmoEmbedder.load(model, "cpu", unknown=unknown)
         text = TextReader(embedder, by_words=True).read("我 吃桃苹")
         encoder = TextEncoder(None, read_alike(word2vec, embedder, text.sentences), None)
-        found = encoder.batch([encoder.encode(text)]).word2vec[0].numpy()
+        found = encoder.batch([encoder.encode(text)])["word2vec"][0].numpy()
         np.testing.assert_array_equal(found, [table[3 + WORDS.index("我")], expected])
     # A text needs no copy of the whole table.
     assert encoder.word2vec.vocabulary.tokens == (*SPECIALS, "我", "吃桃苹")

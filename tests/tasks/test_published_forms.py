@@ -117,16 +117,15 @@ def test_a_table_of_sentences_and_tags(tmp_path: Path) -> None:
     assert "record 61 has 2 tokens and 1 tag" in message_of(CorpusError, lambda: read_labelled(path, TAG))
 
 
-@pytest.mark.parametrize("space", ["\u3000", "\xa0", "\u2003"])
-def test_other_spaces_are_tokens(tmp_path: Path, space: str) -> None:
-    path = written(tmp_path, "a.txt", f"{space} O\n李 B-PER\n{space} O\n\n好 O\n")
-    assert [example.texts[0] for example in read_labelled(path, TAG).examples] == [f"{space}李{space}", "好"]
+COMMENTS = "# sent_id = 1\n# text = # O\n# newpar\n# O\n话 O\n# O\n李 B-PER\n\n# B-TOPIC\n题 I-TOPIC\n"
+SIGNS = [(COMMENTS, ["#话#李", "#题"])]  # a number sign is a token or starts a comment
+SIGNS += [(f"{space} O\n李 B-PER\n{space} O\n\n好 O\n", [f"{space}李{space}", "好"]) for space in "\u3000\xa0\u2003"]
 
 
-def test_a_number_sign_is_a_token_or_starts_a_comment(tmp_path: Path) -> None:
-    content = "# sent_id = 1\n# text = # O\n# newpar\n# O\n话 O\n# O\n李 B-PER\n\n# B-TOPIC\n题 I-TOPIC\n"
-    labelled = read_labelled(written(tmp_path, "a.txt", content), TAG)
-    assert [example.texts[0] for example in labelled.examples] == ["#话#李", "#题"]
+@pytest.mark.parametrize(("content", "expected"), SIGNS)
+def test_other_spaces_and_signs_are_tokens(tmp_path: Path, content: str, expected: list[str]) -> None:
+    path = written(tmp_path, "a.txt", content)
+    assert [example.texts[0] for example in read_labelled(path, TAG).examples] == expected
 
 
 UNLABELLED = [

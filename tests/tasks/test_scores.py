@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from elmo_zh.corpus.readers.examples import Example, tags_of
+from elmo_zh.corpus.readers.examples import tags_of
 from elmo_zh.tasks.scores import (
-    ClassPrediction,
-    NumberPrediction,
+    answer_rows,
     bootstrap_difference,
-    example_rows,
+    score_answers,
     score_numbers,
-    score_predictions,
     score_rows,
     score_spans,
-    tag_prediction,
 )
 
 DRAWN = np.random.default_rng(5)
@@ -69,36 +66,25 @@ def test_nothing_found_scores_zero() -> None:
 
 # The paired bootstrap
 
-UNITS = np.array([[0, 1], [1, 2], [2, 3]], np.int32)
 
-
-def tagged(tags: tuple[str, ...]) -> Example:
-    return Example(("一二三",), tags, UNITS)
-
-
-def test_rows_give_the_scores_of_whole_files() -> None:
-    generator = np.random.default_rng(5)
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_rows_give_the_scores_of_whole_files(metric: str) -> None:
     forms = [("O", "O", "O"), ("B-A", "E-A", "O"), ("O", "S-B", "O"), ("S-A", "S-B", "S-A"), ("B-B", "I-B", "E-B")]
-    examples = [tagged(forms[number]) for number in generator.integers(5, size=41)]
-    predictions = [tag_prediction("一二三", UNITS, forms[number], "BIOES") for number in generator.integers(5, size=41)]
-    for marks_spans, metric in ((True, "f1"), (False, "accuracy")):
-        rows = example_rows(examples, predictions, metric=metric, marks_spans=marks_spans)
-        expected = score_predictions(examples, predictions, marks_spans=marks_spans)[metric]
-        assert score_rows(rows, metric=metric) == pytest.approx(expected)
-    classes = [Example(("一",), (label,)) for label in "aabbab"]
-    rows = example_rows(classes, [ClassPrediction(label, {}) for label in "abbbaa"], metric="accuracy")
+    gold, found = ([forms[number] for number in DRAWN.integers(5, size=41)] for _ in range(2))
+    expected = score_answers(gold, found, metric)[metric]
+    assert score_rows(answer_rows(gold, found, metric), metric=metric) == pytest.approx(expected)
+
+
+def test_rows_by_hand() -> None:
+    rows = answer_rows([*"aabbab"], [*"abbbaa"], "accuracy")
     assert rows.tolist() == [[1, 1], [0, 1], [1, 1], [1, 1], [1, 1], [0, 1]]
-    numbers = [Example(("一",), (label,)) for label in ("3", "1", "2", "5")]
-    rows = example_rows(numbers, [NumberPrediction(value) for value in (0.3, 0.2, 0.1, 0.9)], metric="spearman")
+    rows = answer_rows([*"3125"], [(value,) for value in (0.3, 0.2, 0.1, 0.9)], "spearman")
     assert score_rows(rows, metric="spearman") == pytest.approx(spearmanr([3, 1, 2, 5], [0.3, 0.2, 0.1, 0.9]).statistic)
 
 
 def macro_f1(gold: str, found: str) -> float:
-    examples = [Example(("一",), (label,)) for label in gold]
-    predictions = [ClassPrediction(label, {}) for label in found]
-    rows = example_rows(examples, predictions, metric="macro_f1")
-    score = score_rows(rows, metric="macro_f1")
-    assert score == pytest.approx(score_predictions(examples, predictions, marks_spans=False)["macro_f1"])
+    score = score_rows(answer_rows(gold, found, "macro_f1"), metric="macro_f1")
+    assert score == pytest.approx(score_answers(gold, found, "macro_f1")["macro_f1"])
     return score
 
 
@@ -118,12 +104,8 @@ def test_macro_f1_is_drawn_as_a_loop_would() -> None:
 
     generator = np.random.default_rng(4)
     gold = "aaabbc"
-    examples = [Example(("一",), (label,)) for label in gold]
     found = [["aabbcc", "aaabba"], ["abbbbd", "aaaaaa"]]
-    models = [
-        [example_rows(examples, [ClassPrediction(label, {}) for label in each], metric="macro_f1") for each in model]
-        for model in found
-    ]
+    models = [[answer_rows(gold, each, "macro_f1", "abcd") for each in model] for model in found]
     difference = bootstrap_difference(*models, metric="macro_f1", seed=1)
     drawn = []
     for _ in range(2000):

@@ -34,6 +34,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
     assert answer.status == 0, answer.stderr
     assert "60 examples; conll format, BIO spans of characters" in answer.stderr
     assert "output:  my-tag" in answer.stdout.splitlines()
+    assert answer.stdout.splitlines()[-1] == "Next: elmo-zh task predict file.txt --task my-tag"
     description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
     assert description["settings"]["inputs"] == ["word2vec", "elmo", "characters"]
     assert description["labels"] == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC"]
@@ -64,7 +65,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert set(result["layer_weights"]) == {"input", "output"}
     assert sum(result["examples"].values()) == 60
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
-    answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
+    succeed("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
     chosen = ("--input-format", "tsv", "--field", "1")
     answer = elmo_zh("task", "predict", "file.txt", "--task", "my-classify", *chosen)
     assert json.loads(answer.stdout)["text"] == "我不喜欢"
@@ -107,11 +108,7 @@ def test_wrong_usage(sample_run: SampleRun, kind: str, options: tuple[str, ...],
 @pytest.mark.usefixtures("no_pictures")
 def test_tags_of_words(sample_run: SampleRun) -> None:
     """Parts of speech: given words in training and scoring, the model's own words in prediction."""
-    rows = [
-        f"我们 PN\n喜欢 VV\n{place} NR\n{'。' if number % 2 else ','} PU\n\n"
-        for number, place in enumerate(PLACES * 12)
-    ]
-    Path("pos.conll").write_text("".join(rows), encoding="utf-8")
+    written(Path(), "pos.conll", "".join(f"我们 PN\n喜欢 VV\n{place} NR\n, PU\n\n" for place in PLACES * 12))
     arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
     answer = succeed(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
     assert "conll format, one tag per word" in answer.stderr
