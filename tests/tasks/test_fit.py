@@ -121,9 +121,9 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"head": "linear", "elmo_at": "both"}, "linear head"),
+        ({"head": "linear", "elmo_at": "both"}, "--head linear and --elmo-at cannot be combined"),
         ({"inputs": ("elmo",), "elmo_at": "output"}, "needs an input besides ELMo"),
-        ({"kind": "tag", "head": "linear", "inputs": ("elmo",)}, "--inputs has no effect"),
+        ({"kind": "tag", "head": "linear", "inputs": ("elmo",)}, "tag --head linear and --inputs cannot"),
         ({"inputs": ("word2vec",)}, "has no word2vec vectors"),
     ],
 )
