@@ -70,11 +70,10 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, rea
     reading = checked_reading(common, reading, task.description.settings.kind)
     texts = (_iter_pairs if reading.num_texts == 2 else _iter_texts)(common, task, files, reading)
     if output is None:
-        number = _write_predictions(common, task, texts, form, sys.stdout.buffer)
+        _write_predictions(common, task, texts, form, sys.stdout.buffer)
     else:
         with common.claimed(), atomic_path(output) as unfinished, unfinished.open("wb") as file:
             number = _write_predictions(common, task, texts, form, file)
-    if output is not None:
         common.finish({"texts": number})
 
 
