@@ -23,6 +23,7 @@ def test_a_network_that_learned_nothing_is_not_called_trained(sample_run: Sample
     assert not any(line.startswith("Next: ") for line in lines)
 
 
+@pytest.mark.parametrize(("kind", "texts", "label"), [("classify", ("q",), "q"), ("pairs", ("q", "q"), "label")])
 def test_a_text_is_not_its_own_label(tmp_path: Path, kind: str, texts: tuple[str, ...], label: str) -> None:
     path = written(tmp_path, "a.csv", "q,a,label\n好,不,1\n")
     reading = Reading(kind=kind, text_columns=texts, label_column=label)
