@@ -122,7 +122,7 @@ class TrainingState:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """What a task predicts with, and how well.
+    """The parts that a task predicts with, and their scores.
 
     Attributes:
         description: Says what it is, with its scores.
