@@ -69,7 +69,8 @@ class Registry:
         point = self._plug_ins().get(name)
         if point is None:
             message = _(
-                "{name} is not one of the {kind}s: {names}. A plug-in has to be installed first (docs/adding.md)."
+                "{name} is not one of the {kind}s: {names}. If a plug-in provides it, install the plug-in first"
+                " (docs/adding.md)."
             )
             raise ConfigError(message.format(name=repr(name), kind=self.kind, names=", ".join(self.names())))
         try:

@@ -271,8 +271,12 @@ def measure_drift(
             " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
             " periods, or index more text."
         ).format(min_count=chosen.min_count, names=", ".join(period.name for period in comparing.periods))
-        advice = _(" Only fragments of longer words are left, which --with-fragments compares.") if fragments else ""
-        raise ElmoZhError(message + advice)
+        if fragments:
+            message = _(
+                "All words that occur often enough in every period are fragments of longer words. To compare them, add"
+                " --with-fragments."
+            )
+        raise ElmoZhError(message)
     return Drift(
         words=_ranked(compared), layer=layer, by=chosen.by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,

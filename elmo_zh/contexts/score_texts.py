@@ -331,8 +331,8 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
         source, line = text.place(number)
         raise CorpusError(
             _(
-                "{source}: record {line} has no column {name}. Columns other than the first sentence:"
-                " {value}. Correct the record, or the column names: --pairs FIRST,SECOND"
+                "{source}: record {line} has no column {name}; besides the first sentence it has: {value}. Correct the"
+                " record or the names in --pairs FIRST,SECOND."
             ).format(source=source, line=line + 1, name=name, value=", ".join(record.columns) or "none")
         )
     return cell
