@@ -25,7 +25,7 @@ GENERATED = ("settings.md", "commands.md")
 OTHER_OPTIONS = {
     "--master-addr", "--master-port", "--memory-limit", "--max-restarts", "--nnodes", "--node-rank", "--nproc-per-node",
     "--nthreads", "--nworkers", "--rdzv", "--run-path", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--python37",
-    "--shutdown-timeout", "--speed", "--version", "--help", "--print-schema",
+    "--depth", "--shutdown-timeout", "--speed", "--version", "--help", "--print-schema",
 }  # fmt: skip
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
