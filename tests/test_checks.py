@@ -68,7 +68,6 @@ measure_drift(index, index, by=5) => ValueError: measure_drift: by is 5; expecte
 make(layers="1,3") => ValueError: build: layers is '1,3'; expected all, top, or numbers from 0 to 2
 make(segmented=True, split_sentences=True) => ValueError: build: segmented text has one sentence per line already
 
-ElmoVectorizer(model).fit("我吃") => ValueError: fit: X is '我吃'; expected a list of strings
 ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum'; expected mean, max, first-
 
 fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected single, merged
