@@ -373,13 +373,13 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:
-    """Raise UsageError if one of the other options is given too; each comes with whether it is given."""
+    """Raise UsageError if any of the other options is given too; `others` says for each whether it is."""
     for other in [name for name, is_given in others.items() if is_given]:
         raise click.UsageError(str(OptionError.together(option, other)))
 
 
 def require_one(options: Mapping[str, bool]) -> None:
-    """Raise UsageError unless one of two options is given; each comes with whether it is given."""
+    """Raise UsageError unless exactly one of two options is given; `options` says for each whether it is."""
     if sum(options.values()) != 1:
         one, other = options
         raise click.UsageError(_("Give either {one} or {other}.").format(one=one, other=other))

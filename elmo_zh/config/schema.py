@@ -155,8 +155,8 @@ class ModelConfig(Section):
         filters = self.character_filters
         if not filters or not all(1 <= width <= self.character_slots and number >= 1 for width, number in filters):
             yield _(
-                "model.character_filters = {filters}; expected one or more filters, with widths from 1 to"
-                " model.character_slots = {slots} and at least one of each"
+                "model.character_filters = {filters}; expected one or more pairs [width, number], with"
+                " widths from 1 to model.character_slots = {slots} and numbers of at least 1"
             ).format(filters=[list(pair) for pair in filters], slots=self.character_slots)
         if self.projection_dim > self.cell_dim:
             yield _(

@@ -50,7 +50,8 @@ class TextConfig(Section):
         True, "Turn full-width Latin letters and digits (Ａ, １) into ASCII; punctuation stays full-width."
     )
     remove_control: bool = declare(
-        True, "Remove what is not seen (Unicode: Cc, Cf, Me and Default_Ignorable_Code_Point), except white space."
+        True,
+        "Remove invisible characters and enclosing marks (Unicode: Cc, Cf, Me, Default_Ignorable_Code_Point), not white space.",
     )
     script: str = declare(
         "none",

@@ -74,7 +74,7 @@ class Neighbour:
     line: IndexedLine
 
     def described(self) -> dict[str, str | int | float]:
-        """Return the text, and the occurrence's offsets in its raw line, as JSON values; numbers start at 0."""
+        """Return the cosine, the text, its source and the place in its raw line, as JSON values; numbers start at 0."""
         return {
             "cosine": round(self.cosine, 6),
             "text": self.line.text,

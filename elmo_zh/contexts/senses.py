@@ -60,7 +60,10 @@ def usage_layer(index: ContextIndex) -> int:
 
 
 def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -> Floats:
-    """Return vectors for clustering a word's n occurrences, float64, shape (n, 6P); the last third needs layer 0."""
+    """Return vectors for clustering a word's n occurrences, float64, shape (n, 6P).
+
+    The last third is zero if the index lacks layer 0.
+    """
     own, tokens = unit_rows(index.vectors(layer)[numbers]), index.token_numbers()
     around, near = np.zeros_like(own), np.zeros_like(own)
     for row, number in enumerate(numbers.tolist()):

@@ -173,8 +173,8 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         if places and not reading.skips_unlabelled:
             raise CorpusError(
                 _(
-                    "{name}: {problem}: {number}, the first in {first}. Each example needs one label: add or choose it,"
-                    " or leave such examples out with --skip-unlabelled"
+                    "{name}: {problem}: {number}, the first in {first}. Each example needs exactly one label."
+                    " Correct these labels, or leave the examples out with --skip-unlabelled"
                 ).format(name=text.name, problem=problem, number=f"{len(places):,}", first=places[0])
             )
         left_out[_("left out because of {field}").format(field=problem)] += len(places)

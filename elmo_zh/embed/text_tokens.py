@@ -99,7 +99,10 @@ class _Row(NamedTuple):
 def require_sentences(bundle: Bundle) -> None:
     """Raise BundleError unless the model is known to have been trained on sentences."""
     if bundle.text is None or not bundle.text.split_sentences:
-        message = _("{path}: nothing says that the model was trained on sentences. Leave out --split-sentences.")
+        message = _(
+            "{path}: the model was not trained on split sentences, or does not say whether it was. Leave out"
+            " --split-sentences."
+        )
         raise BundleError(message.format(path=bundle.path))
 
 

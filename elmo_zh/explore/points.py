@@ -316,7 +316,7 @@ class PointLabels:
         return None
 
     def report_missing(self, index: ContextIndex, words: Sequence[str], reporter: Reporter) -> None:
-        """Warn of rows that name the place of a word on the page where the index has no occurrence of it."""
+        """Warn about rows for words on the page whose place is not an occurrence in the index."""
         if not {"start", "word"} <= set(self.keys):
             return
         missing = {key for key in self.rows if key[-1] in words}

@@ -19,7 +19,7 @@ MOST_COMPRESSION, _SMALL_BYTES = 100, 1 << 20  # of a dataset: no weights are co
 
 
 def main(most_bytes: int) -> None:
-    """Copy the file within limits. From here on it opens no file, so nothing can be written or loaded."""
+    """Copy the HDF5 file on standard input to standard output. From here on, the process can open no other file."""
     str(np.dtype("f4"))  # NumPy imports what it needs
     limits = {resource.RLIMIT_FSIZE: most_bytes, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 3}
     if sys.platform != "darwin":  # where each process has hundreds of GB of addresses

@@ -120,7 +120,7 @@ def _checked(path: Path, values: dict[str, Any], lines: list[str], digests: Mapp
     if digests:
         values["changed_files"] = changed
     if digests and not changed:
-        lines.append(_("All files are as they were written: {count}.").format(count=len(digests)))
+        lines.append(_("Files checked: {count}. None has changed since it was written.").format(count=len(digests)))
     return Description(values, lines, [_("{name} has changed").format(name=name) for name in changed])
 
 

@@ -199,7 +199,7 @@ def read_json(path: Path, kind: Any = Any) -> Any:
 
 
 def parse_json(text: str, parse: Callable[[str], Any] = json.loads) -> Any:
-    """Return the value in JSON of any origin; raise ValueError if it is not JSON or is nested too deeply."""
+    """Parse JSON from any source, trusted or not; raise ValueError if it is invalid or nested too deeply."""
     try:
         return parse(text)
     except RecursionError:

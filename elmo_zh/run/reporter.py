@@ -91,7 +91,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Fill a number, with commas, into the message for it: `counted(n, "{number} line", "{number} lines")`."""
+    """Return the singular or plural message with its number: `counted(n, "{number} line", "{number} lines")`."""
     return ngettext(one, many, number).format(number=f"{number:,}")
 
 

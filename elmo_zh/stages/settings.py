@@ -42,11 +42,13 @@ def resolve_settings(
     """Return the final settings with which a command runs stages; no stage changes them.
 
     Paths of bundles are resolved, since a link's target may change. The model to start from determines section model
-    and, in a new run, section text, except for the settings that the user `named`.
+    and, in a new run, section text, except for the text settings that the user `named`.
 
     Raises:
         BundleError: If a bundle that the run does not know yet is missing, or cannot be started from.
-        RunError: If the model was trained on text that was prepared differently.
+        ConfigError: If the settings do not fit together.
+        RunError: If the model was trained on text that was prepared differently, or a setting of section model that
+            the user named differs from the model's.
     """
     config = _with_real_paths(run, config, stages)
     if config.train.init and config.word2vec.vectors and TRAIN in stages and "word2vec.vectors" not in named:

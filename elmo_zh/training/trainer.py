@@ -31,7 +31,7 @@ OUT_OF_TIME = 1000
 
 @dataclass
 class _Position:
-    """The state of training, apart from the position in the streams and the weights."""
+    """The progress of training: the part of its state that `Learner` does not hold."""
 
     step: int = 0
     elapsed_seconds: float = 0.0

@@ -38,8 +38,8 @@ _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r"})
 
 # How a file that is not text begins, what it is, and how gensim reads it.
 _KINDS = (
-    (re.compile(rb"\xba\x16\x4f\x2f"), N_("a model of fastText"), "fasttext.load_facebook_vectors({path})"),
-    (re.compile(rb"\x80[\x02-\x05]"), N_("a pickled file of gensim"), "KeyedVectors.load({path})"),
+    (re.compile(rb"\xba\x16\x4f\x2f"), N_("a fastText model"), "fasttext.load_facebook_vectors({path})"),
+    (re.compile(rb"\x80[\x02-\x05]"), N_("a file that gensim saved with pickle"), "KeyedVectors.load({path})"),
     (_HEADER, N_("in the binary format of word2vec"), "KeyedVectors.load_word2vec_format({path}, binary=True)"),
 )
 

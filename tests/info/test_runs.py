@@ -17,7 +17,7 @@ def test_a_run_that_is_only_segmented() -> None:
     assert elmo_zh("segment", write_corpus(), "--run", "run", *FAST).status == 0
     assert kind_of(Path("run")) == "run"
     lines = succeed("info", "run", "--check").stdout.splitlines()
-    assert any(line.startswith("All files are as they were written: ") for line in lines)
+    assert any(line.startswith("Files checked: ") for line in lines)
     (text,) = Path("run/segmented").glob("heldout-*.txt")
     text.write_text("山\n", encoding="utf-8")
     assert f"segmented/{text.name} has changed" in elmo_zh("info", "run", "--check").errors[0]

@@ -52,7 +52,7 @@ _LONGEST_FIELD = 20
 
 
 def find_layout(head: str) -> tuple[str, str]:
-    """Return the name of a layout that the start of a plain text shows, and an example; empty if it is prose."""
+    """Return the layout that the start of a text seems to have, and a format or field for its warning; "" for prose."""
     lines = head.split("\n")
     lines = [line for line in (lines[:-1] if len(lines) > 1 else lines)[:_MOST_LINES] if line.strip()]
     if _HTML.match(head):

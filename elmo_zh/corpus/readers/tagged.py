@@ -154,7 +154,7 @@ def _wrong(where: str, problem: str, line: str) -> CorpusError:
 
 
 def _require_sentences(name: str, sentences: Sequence[Sentence], *, checks_columns: bool) -> None:
-    """Raise CorpusError for lines that are probably sentences rather than tokens, or lack blank lines between them."""
+    """Raise CorpusError if lines are probably sentences, not tokens, or if no blank lines separate the sentences."""
     tokens = [row for rows in sentences for row in rows]
     counts = Counter(row.num_columns for row in tokens)
     problem = ""
