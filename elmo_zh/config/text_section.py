@@ -51,7 +51,8 @@ class TextConfig(Section):
     )
     remove_control: bool = declare(
         True,
-        "Remove invisible characters and enclosing marks (Unicode: Cc, Cf, Me, Default_Ignorable_Code_Point), not white space.",
+        "Remove invisible characters and enclosing marks (Unicode: Cc, Cf, Me, Default_Ignorable_Code_Point), not white"
+        " space.",
     )
     script: str = declare(
         "none",
