@@ -85,7 +85,7 @@ def _report_conversion(common: Common, model: "BundleContent", layout: str) -> N
 
 
 def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
-    """Return the user's text settings for the model, and the dictionary or None; (None, None) if the user set nothing."""
+    """Return the user's text settings for the model, and the dictionary; (None, None) if the user set nothing."""
     config = common.config.text
     names = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not names:
