@@ -106,7 +106,7 @@ def test_shared_contexts_change_no_cost(
     ("arguments", "message"),
     [
         (["--pairs", "good"], "--pairs 'good'"),
-        (["--pairs", "good,worse"], "record 1 has no column worse. Columns other than the first sentence: bad, kind"),
+        (["--pairs", "good,worse"], "record 1 has no column worse; besides the first sentence it has: bad, kind"),
     ],
 )
 def test_wrong_pairs_are_one_line(scored_model: Path, arguments: list[str], message: str) -> None:
