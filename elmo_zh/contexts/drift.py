@@ -391,7 +391,7 @@ def moved_lines(old: Period, new: Period, word: str, layer: int, top: int) -> li
     is shown.
     """
     numbers = [period.occurrences(word) for period in (old, new)]
-    units = [unit_rows(period.index.vectors(layer)[own]) for period, own in zip((old, new), numbers, strict=True)]
+    units = [unit_rows(period.index.vectors(layer)[rows]) for period, rows in zip((old, new), numbers, strict=True)]
     directions = unit_rows(np.stack([vectors.mean(axis=0) for vectors in units]))
     lines = []
     for side, period in enumerate((old, new)):

@@ -321,7 +321,7 @@ class PointLabels:
             return
         missing = {key for key in self.rows if key[-1] in words}
         number = len(missing)
-        for word in words:
+        for word in {key[-1] for key in missing}:
             for occurrence in map(index.occurrence, index.occurrences(word).tolist()):
                 line = index.line(occurrence.line)
                 for source in (line.source, line.archive):
