@@ -27,8 +27,8 @@ from elmo_zh.language import _
 MOST_SECONDS, _BYTES_PER_SECOND = 60.0, 5 << 20
 # A copy may take so many bytes, and `MOST_COMPRESSION` times the size of the file.
 _ALWAYS_ALLOWED_BYTES, _MOST_HEADER_BYTES = 1 << 26, 1 << 24
-# Isolated from the environment and from the current folder, but with the same packages.
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from elmo_zh.hdf5.reader_process import main; main({})"
+# Isolated from the environment and from the current folder, but with the same packages; `site` would only take time.
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from reader_process import main; main({})"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -87,7 +87,7 @@ class ForeignFile:
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Return a dataset of a known shape; raise BundleError unless it is complete and finite."""
         self.require_array(name, shape)
-        array = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name]).reshape(shape).astype(np.float32)
+        array = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name]).reshape(shape).astype(np.float32, copy=False)
         if not np.isfinite(array).all():
             raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
         return array
@@ -99,7 +99,7 @@ def _run(path: Path, copy: IO[bytes]) -> int:
     program = _PROGRAM.format(_ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * size)
     with path.open("rb") as source:
         return subprocess.run(  # noqa: S603 - the same Python, and no words of a user
-            [sys.executable, "-I", "-c", program, *sys.path],
+            [sys.executable, "-I", "-S", "-c", program, str(Path(__file__).parent), *sys.path],
             stdin=source,
             stdout=copy,
             stderr=subprocess.DEVNULL,
