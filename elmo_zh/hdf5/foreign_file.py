@@ -85,9 +85,10 @@ class ForeignFile:
             raise BundleError.damaged(self.path, f"dataset {name} is {there}; expected floats of shape {shape}")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return a dataset of a known shape; raise BundleError unless it is complete and finite."""
+        """Return a dataset of a known shape, read-only; raise BundleError unless it is complete and finite."""
         self.require_array(name, shape)
-        array = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name]).reshape(shape).astype(np.float32, copy=False)
+        numbers = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name])
+        array = np.asarray(numbers, np.float32).reshape(shape)
         if not np.isfinite(array).all():
             raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
         return array
