@@ -1,8 +1,9 @@
 """Errors that the user can fix. Each message is one line: what, where, found versus expected, and the next step."""
 
+from collections.abc import Iterable
 from typing import Self
 
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 
 class ElmoZhError(Exception):
@@ -36,10 +37,24 @@ class ElmoZhError(Exception):
         return cls(message.format(path=path, other=other, command=again))
 
     @classmethod
+    def unexpected(cls, given: object, allowed: object) -> Self:
+        """Return the error for a value that is not allowed."""
+        return cls(_("{value}; expected {allowed}.").format(value=given, allowed=allowed))
+
+    @classmethod
+    def needs(cls, value: object, other: object) -> Self:
+        """Return the error for a setting or an option that only works with another one."""
+        return cls(_("{value} needs {other}.").format(value=value, other=other))
+
+    @classmethod
     def of_format(cls, path: object, number: object) -> Self:
         """Return the error for a file in the format of another version."""
         message = _("{path} has format {format}, which this version does not read. Update elmo-zh, or write it again.")
         return cls(message.format(path=path, format=number))
+
+
+# Said of a setting or an option that the user gave in vain, with the command, setting or option to blame.
+NO_EFFECT = N_("{name} has no effect with {other}.")
 
 
 class ConfigError(ElmoZhError):
@@ -55,9 +70,22 @@ class OptionError(ConfigError):
         message = _("{option} and {other} cannot be combined. Leave out one of them.")
         return cls(message.format(option=option, other=other))
 
+    @classmethod
+    def alone(cls, option: str, other: str) -> Self:
+        """Return the error for one of two options that only work together."""
+        message = _("{option} and {other} must be used together. Give both or neither.")
+        return cls(message.format(option=option, other=other))
+
 
 class CorpusError(ElmoZhError):
     """The given text cannot be read, or contains nothing to read."""
+
+    @classmethod
+    def no_text(cls, names: Iterable[object]) -> Self:
+        """Return the error for texts, given by name, that contain nothing to read."""
+        listed = [str(name) for name in names]
+        shown = ", ".join([*listed[:10], *(["..."] if len(listed) > 10 else [])])
+        return cls(_("{names}: no text found. Use files that contain text.").format(names=shown))
 
 
 class RunError(ElmoZhError):

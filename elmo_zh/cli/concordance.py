@@ -25,9 +25,9 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.config.declare import declare
-from elmo_zh.errors import ConfigError, CorpusError
+from elmo_zh.errors import ConfigError, CorpusError, OptionError
 from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Reporter, aligned, first_ten
+from elmo_zh.run.reporter import Reporter, aligned
 from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
@@ -62,10 +62,9 @@ class ReadTexts:
         return matches.take(self.wanted[matches.lines])
 
     def require_index(self, option: str) -> "ContextIndex":
-        """Return the index being read; raise UsageError if files are being read instead."""
+        """Return the index being read; raise OptionError if files are being read instead."""
         if self.index is None:
-            message = _("{option} needs the vectors of an index. Give --index INDEX instead of files.")
-            raise click.UsageError(message.format(option=option))
+            raise OptionError.needs(option, "--index INDEX")
         return self.index
 
     def note_longer_words(self, query: str, num_matches: int, console: Reporter) -> None:
@@ -125,8 +124,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
                 _("Files are segmented as set, an index as its model was. To count as in an index, give --index.")
             )
     if not len(tokens.ends):
-        message = _("{names}: no text found. Use files that contain text.")
-        raise CorpusError(message.format(names=first_ten(files)))
+        raise CorpusError.no_text(files or [choice.index])
     wanted = wanted_lines(tokens.columns, len(tokens.ends), choice.where)
     read = ReadTexts(tokens, folded, index, wanted, prepare)
     read.note_types(names_in_condition(choice.where), common.console)
@@ -172,7 +170,7 @@ def concordance(
     with common.claimed(*TABLE_SUFFIXES, ".vrt"):
         read = read_texts(common, files, texts, [query])
         matches = read.find(query)
-        require_matches(query, matches, texts)
+        require_matches(query, matches, texts.where)
         read.note_longer_words(query, len(matches), common.console)
         matches = _sorted(common, read, _selected(read, query, matches, options), options)
         if common.output:
@@ -199,10 +197,10 @@ def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
         common.console.note(message.format(names=", ".join(renamed)))
 
 
-def require_matches(query: str, matches: "Concordance", texts: TextChoice) -> None:
-    """Raise CorpusError if nothing matches, with advice on how to search again."""
+def require_matches(query: str, matches: "Concordance", condition: str | None) -> None:
+    """Raise CorpusError if nothing matches in the lines that meet a condition, with advice on how to search again."""
     if not len(matches):
-        among = f" ({texts.where})" if texts.where else ""
+        among = f" ({condition})" if condition else ""
         message = _(
             "{query} does not occur{among}. A match must begin and end at token boundaries. Try fewer characters,"
             " --fold-script, or the wildcard *, as in {wider}"
@@ -214,18 +212,14 @@ def _selected(read: ReadTexts, query: str, matches: "Concordance", options: Conc
     """Return the matches that the options select: lines matching an expression, one usage, a sample."""
     if options.containing is not None:
         matches = matches.containing(options.containing)
-        if not len(matches):
-            message = _("No line with {query} matches {expression}. Leave out --containing, or change it.")
-            raise CorpusError(message.format(query=query, expression=options.containing))
+        require_matches(query, matches, options.containing)
     if options.usage is not None:
         from elmo_zh.concordance.kwic import match_usages
 
         index = read.require_index("--usage")
         usages = match_usages(index, query, matches, layer=options.layer, seed=options.seed)
         if options.usage not in usages:
-            message = _("No match of {query} has usage {usage}. The highest usage number is {highest}.")
-            highest = int(max(usages[usages > 0]))
-            raise ConfigError(message.format(query=query, usage=options.usage, highest=highest))
+            raise ConfigError.unexpected(f"--usage {options.usage}", f"1<=N<={int(max(usages[usages > 0]))}")
         matches = matches.with_figure("usage", usages).take(usages == options.usage)
     return matches if options.sample is None else matches.sample(options.sample, options.seed)
 
@@ -339,7 +333,7 @@ def collocates(
     with common.claimed(*TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         matches = read.find(query)
-        require_matches(query, matches, texts)
+        require_matches(query, matches, texts.where)
         parts = {"": matches}
         if near.usages:
             from elmo_zh.concordance.kwic import match_usages
@@ -388,11 +382,9 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
     from elmo_zh.concordance.query import wanted_lines
 
     against, against_where = options.against, options.against_where
-    if (texts.where is None) == (against is None) or (against is not None and against_where is not None):
-        message = _(
-            "Say which lines to compare: --where CONDITION, with or without --against-where, or only --against INDEX."
-        )
-        raise click.UsageError(message)
+    require_one({"--where CONDITION": texts.where is not None, "--against INDEX": against is not None})
+    if against is not None:
+        refuse_together("--against", {"--against-where": against_where is not None})
     with common.claimed(*TABLE_SUFFIXES):
         read = read_texts(common, files, texts)
         other, lines = read.folded, ~read.wanted
@@ -401,9 +393,6 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
             other, lines = other_read.folded, other_read.wanted
         elif against_where is not None:
             lines = wanted_lines(other.columns, len(other.ends), against_where)
-        elif not lines.any():
-            message = _("Every line meets {condition!r}, so nothing is left to compare with. Narrow the condition.")
-            raise ConfigError(message.format(condition=texts.where))
         _report(common, compare_words((read.folded, read.wanted), (other, lines), least=options.min_count), options.top)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar, get_args, get_origin
 import click
 
 from elmo_zh.config.declare import Value, values_of
+from elmo_zh.errors import OptionError
 from elmo_zh.language import N_, _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -36,7 +37,7 @@ class DeclaredType(click.ParamType[Any]):
         try:
             return self._one.parse(value) if isinstance(value, str) else value
         except ValueError:
-            self.fail(_("{value}; expected {allowed}.").format(value=value, allowed=self._one.allowed()), param, ctx)
+            self.fail(str(OptionError.unexpected(value, self._one.allowed())), param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
         """Return the choices, or the kind of value, as help shows them."""

@@ -14,7 +14,6 @@ from elmo_zh.cli.model_options import load_embedder, load_model
 from elmo_zh.cli.options import (
     ENGINE,
     INPUT,
-    NEEDS_OUTPUT,
     Common,
     common_options,
     common_options_of_readers,
@@ -27,7 +26,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import _
 from elmo_zh.run.tables import TABLE_SUFFIXES, chosen_format, save_rows
 
@@ -278,7 +277,7 @@ def _check_usage(common: Common, options: ScoreOptions) -> None:
         refuse_together("--against", by_token)
     for option, is_used in {"--json": common.as_json, "--engine dask": common.engine != "local"}.items():
         if is_used and common.output is None:
-            raise click.UsageError(_(NEEDS_OUTPUT).format(option=option))
+            raise OptionError.needs(option, "--output FILE")
 
 
 def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
@@ -290,8 +289,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
         bundle = load_model(common, common.model)
         scores = list(iter_pair_scores(LineScorer(bundle), texts, names, common.console))
         if not scores:
-            text = _("{files} has no pairs. Give records with two sentences each.")
-            raise CorpusError(text.format(files=", ".join(files)))
+            raise CorpusError.no_text(files)
         if common.output:
             rows = ({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores)
             save_rows(rows, common.output)

@@ -17,7 +17,6 @@ from elmo_zh.cli.options import (
     Common,
     common_options,
     common_options_of_readers,
-    figures,
     input_argument,
     reads,
     refuse_together,
@@ -26,6 +25,7 @@ from elmo_zh.cli.options import (
 from elmo_zh.cli.usages import note_longer_words
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import IndexOptions, PageChoice
+from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def neighbours(common: Common, /, word: str, options: NeighbourOptions) -> None:
       elmo-zh neighbours 苹果 --in 苹果发布了新手机 --index my.index --same-word --layer 1
     """
     if not word.strip():
-        raise click.UsageError(_("WORD is empty. Give a word from the sentence."))
+        raise OptionError.unexpected('WORD ""', "苹果")
     from elmo_zh.contexts.occurrences import best_occurrence, distinct_neighbours, keyword_lines, require_occurrences
 
     index = load_index(common)
@@ -252,8 +252,7 @@ def _show(
         if not (opens and open_in_browser(server.address)):
             common.console.note(_("Open {address} in a browser.").format(address=server.address))
         result = {"address": server.address, **_counts(content.overview)}
-        end = _("Ctrl-C stops the server.")
-        common.finish(result, [*figures(result), end], bundle=sentences.embedder.bundle)
+        common.finish(result, bundle=sentences.embedder.bundle)
         sys.stdout.flush()
         try:
             sentences.compute_words()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, find_same_bundle
 from elmo_zh.cli.declared import Function
 from elmo_zh.cli.options import Common, shared_options
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 MODEL_OF_INDEX = "Folder of the model, or the name of an installed model. Default: the model that made the index."
+
+UNSEEN = N_("{word} is outside the model's vocabulary: the model sees only the words around it.")
 
 
 def index_options(function: Function) -> Function:
@@ -93,5 +95,4 @@ def warn_of_unknown(common: Common, embedder: "ElmoEmbedder", word: str) -> None
     if embedder.find_unknown([word])[0]:
         known = ", ".join(known_parts(embedder, word))
         text = _("{word} is outside the model's vocabulary: it is read as the known words {known}.")
-        nothing = _("{word} is outside the model's vocabulary: the model sees only the words around it.")
-        common.console.warn((text if known else nothing).format(word=word, known=known))
+        common.console.warn((text if known else _(UNSEEN)).format(word=word, known=known))

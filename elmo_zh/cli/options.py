@@ -18,9 +18,9 @@ from elmo_zh.cli.console import Console
 from elmo_zh.cli.declared import Function, option_of, with_options
 from elmo_zh.config import Config, config_names, load_config, setting
 from elmo_zh.config.declare import declare, values_of
-from elmo_zh.errors import BundleError, OptionError
+from elmo_zh.errors import NO_EFFECT, BundleError, OptionError
 from elmo_zh.invocation import command
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 from elmo_zh.names import label
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.outputs import claimed_output, require_no_input
@@ -37,7 +37,6 @@ FILE, FOLDER = {"dir_okay": False}, {"file_okay": False}
 _OUTPUTS = ("common_output", "common_picture", "common_run_path")
 # Options of commands that read any kind of text, and of those that can run on a cluster.
 INPUT, ENGINE = ("text.format", "text.field", "text.encoding"), ("engine", "scheduler")
-NEEDS_OUTPUT = N_("{option} needs a file for the results. Add --output FILE.")
 # What commands read by having an option, besides the setting that the option itself sets.
 _READ_WITH = {
     "common_engine": ("text.num_workers",),
@@ -170,8 +169,7 @@ class Common:
         named = frozenset({*config_names(None, assignments), *settings})
         common = cls(named=named, config=config, **shared)
         if (common.engine == "dask") != bool(common.scheduler):
-            text = _("--engine dask and --scheduler ADDRESS must be used together. Give both or neither.")
-            raise click.UsageError(text)
+            raise OptionError.alone("--engine dask", "--scheduler ADDRESS")
         return common
 
     @cached_property
@@ -350,7 +348,7 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
         if name not in read and name.partition(".")[0] not in read:
             typed = context.command_path.removeprefix(context.find_root().command_path).strip()
             typed += " --segmented" if common.segmented else ""
-            common.console.warn(_("{name} has no effect on {command}.").format(name=name, command=typed))
+            common.console.warn(_(NO_EFFECT).format(name=name, other=typed))
 
 
 def _refuse_outputs(context: click.Context) -> None:
@@ -358,8 +356,7 @@ def _refuse_outputs(context: click.Context) -> None:
     for option in ("output", "picture"):
         path = context.params.get(f"common_{option}")
         if path in (Path(), Path("/")):  # click turns "" into the current folder
-            text = _("--{name} cannot be empty, . or /. Give the name of a file or folder to write.")
-            raise click.UsageError(text.format(name=option))
+            raise OptionError.unexpected(f'--{option} "{path}"', "NAME")
         if path is not None:
             require_no_input(path, _given_paths(context), _("Choose another {option}.").format(option=f"--{option}"))
 
@@ -373,16 +370,16 @@ def _given_paths(context: click.Context) -> Iterator[Path]:
 
 
 def refuse_together(option: str, others: Mapping[str, bool]) -> None:
-    """Raise UsageError if any of the other options is given too; `others` says for each whether it is."""
+    """Raise OptionError if any of the other options is given too; `others` says for each whether it is."""
     for other in [name for name, is_given in others.items() if is_given]:
-        raise click.UsageError(str(OptionError.together(option, other)))
+        raise OptionError.together(option, other)
 
 
 def require_one(options: Mapping[str, bool]) -> None:
-    """Raise UsageError unless exactly one of two options is given; `options` says for each whether it is."""
+    """Raise OptionError unless exactly one of two options is given; `options` says for each whether it is."""
     if sum(options.values()) != 1:
         one, other = options
-        raise click.UsageError(_("Give either {one} or {other}.").format(one=one, other=other))
+        raise OptionError(_("Give either {one} or {other}.").format(one=one, other=other))
 
 
 def _only_standard_input(_context: click.Context, _parameter: object, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from elmo_zh.cli.declared import Function, takes
 from elmo_zh.cli.options import ENGINE, FOLDER, Common, common_options, common_options_of_readers, shared_options
 from elmo_zh.config import Config
 from elmo_zh.config.declare import declare
-from elmo_zh.errors import OptionError
+from elmo_zh.errors import NO_EFFECT, OptionError
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
 from elmo_zh.run.layout import RunDir
@@ -225,8 +225,7 @@ def export(common: Common, /, form: BundleForm, options: ExportOptions) -> None:
     from elmo_zh.stages.model import export as export_model
 
     if common.output is None and (options.no_word2vec or form != BundleForm()):
-        message = _("RUN/model is for the full float32 bundle. For another --layout or --dtype, add --output DIR.")
-        raise click.UsageError(message)
+        raise OptionError.needs("--layout, --dtype, --no-word2vec", "--output DIR")
     form = replace(form, with_word2vec=not options.no_word2vec)
     work = partial(export_model, checkpoint=options.checkpoint, output=common.output, form=form)
     following = ("embed", "file.txt", "--model", common.output or common.run.model)
@@ -277,7 +276,7 @@ def changed(config: Config, changes: Changes) -> Config:
     sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
     config = replace(config, **sections)
     if problems := [*config.problems()]:
-        raise OptionError(*(f"{problem}." for problem in problems))
+        raise OptionError(*problems)
     return config
 
 
@@ -289,7 +288,7 @@ def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection
     config = resolve_settings(run, typed, stages, common.named, force=force, reporter=console)
     for name, reason in sorted(unread_settings(config).items()):
         if name in common.named:
-            console.warn(_("{name} has no effect: {reason}.").format(name=name, reason=reason))
+            console.warn(_(NO_EFFECT).format(name=name, other=reason))
     engine = common.choose_engine(config)
     return StageContext(run=run, config=config, reporter=console, force=force, engine=engine)
 

@@ -11,7 +11,7 @@ from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_op
 from elmo_zh.cli.task_options import checked_job, training_options, typed_options
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import FitJob
-from elmo_zh.language import _
+from elmo_zh.errors import OptionError
 
 # Options of a comparison that `task fit` lacks, or uses differently: the network to keep learns from all labels. The
 # next command does not repeat this one's options for printing either.
@@ -54,8 +54,7 @@ class CompareOptions:
         except ValueError:
             shares = set()
         if not shares or not all(0 < share <= 1 for share in shares):
-            text = _("--shares {value}: give fractions above 0 and at most 1, such as 1,0.3,0.1")
-            raise click.UsageError(text.format(value=self.shares))
+            raise OptionError.unexpected(f"--shares {self.shares}", "0<x<=1: 1,0.3,0.1")
         return tuple(sorted(shares, reverse=True))
 
     def named_vectors(self) -> dict[str, Path]:
@@ -63,8 +62,7 @@ class CompareOptions:
         pairs = [(name.strip(), Path(file)) for name, _sign, file in (value.partition("=") for value in self.vectors)]
         for value, (name, file) in zip(self.vectors, pairs, strict=True):
             if not (name and file.is_file()):
-                text = _("--vectors {value}: give a name, = and an existing file")
-                raise click.UsageError(text.format(value=value))
+                raise OptionError.unexpected(f"--vectors {value}", "NAME=FILE")
         return dict(pairs)
 
 

@@ -12,6 +12,7 @@ from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_op
 from elmo_zh.cli.task_options import checked_job, training_options
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import INPUTS, FitJob
+from elmo_zh.errors import OptionError
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.reporter import counted
 
@@ -50,8 +51,7 @@ class FitOptions:
         """Return the names in `inputs`, in the order of INPUTS; raise UsageError for others."""
         names = [name.strip() for name in self.inputs.split(",") if name.strip()]
         if any(name not in INPUTS for name in names):
-            text = _("{value}; expected {allowed}.")
-            raise click.UsageError(text.format(value=f"--inputs {self.inputs}", allowed=",".join(INPUTS)))
+            raise OptionError.unexpected(f"--inputs {self.inputs}", ",".join(INPUTS))
         return tuple(name for name in INPUTS if name in names)
 
 

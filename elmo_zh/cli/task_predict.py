@@ -12,7 +12,6 @@ import click
 
 from elmo_zh.cli.declared import takes
 from elmo_zh.cli.options import (
-    NEEDS_OUTPUT,
     Common,
     common_options,
     common_options_of_readers,
@@ -29,6 +28,7 @@ from elmo_zh.cli.task_options import (
     task_options,
 )
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
+from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import counted
@@ -63,7 +63,7 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, rea
     """
     output = common.output
     if common.as_json and output is None:
-        raise click.UsageError(_(NEEDS_OUTPUT).format(option="--json"))
+        raise OptionError.needs("--json", "--output FILE")
     task = load_task(common)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)

@@ -9,6 +9,7 @@ import click
 
 from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import (
+    UNSEEN,
     index_options,
     load_embedder_of,
     load_index,
@@ -362,6 +363,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
 def _occurrences(
     common: Common, embedder: "ElmoEmbedder", text: str | None, options: SubstituteOptions
 ) -> "Iterator[TokenInSentence]":
+    from elmo_zh.contexts.index import NOT_IN_TEXTS
     from elmo_zh.contexts.occurrences import find_occurrences, occurrence_at, require_occurrences
     from elmo_zh.text.normalise import build_normaliser
     from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
@@ -391,8 +393,7 @@ def _occurrences(
                         is_empty = False
                         yield replace(occurrence, source=name, line=line_number, text_start=start)
     if is_empty:
-        message = _("{file}: no line contains the word {word}. Give a word that occurs in the text.")
-        raise CorpusError(message.format(file=options.file, word=word))
+        raise CorpusError(_(NOT_IN_TEXTS).format(word=word, path=options.file))
 
 
 def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *, hide: bool) -> dict[str, Any]:
@@ -426,5 +427,5 @@ def _describe_substitutes(occurrence: "TokenInSentence", result: dict[str, Any])
     best, row_of_word = result["substitutes"], result.get("own")
     yield from table(best if row_of_word is None or row_of_word["rank"] <= len(best) else [*best, row_of_word])
     if "own" in result and row_of_word is None:
-        yield _("{word} is outside the model's vocabulary, so it has no rank.").format(word=occurrence.word)
+        yield _(UNSEEN).format(word=occurrence.word)
     yield ""

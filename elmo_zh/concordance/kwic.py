@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.concordance.query import TokenTable, compile_expression
-from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index import NO_VECTORS, ContextIndex, IndexedLine
 from elmo_zh.contexts.index_files import free_name, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.tables import cell, save_rows
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLACE = re.compile(r"([1-9])([LR])")
 _DESCENDING = ("cosine", "surprisal")
 _SCORED_LINES = 500
-
-_NO_VECTORS = N_(
-    "{path} has no vectors of {word} in these lines, because an index leaves out rare words and some occurrences of"
-    " frequent words. Choose other lines, or write it again with --max-per-word 0 and a lower --min-count."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,18 +183,14 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
     """Return the matches with a figure `cosine`, the similarity to match number `like`; NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
-        raise ConfigError(
-            _(
-                "--like {number}: no line has this number (lines found: {count:,}). Give the number of a found line."
-            ).format(number=like, count=len(found))
-        )
+        raise ConfigError.unexpected(f"--like {like}", first_ten([*map(str, found.numbers.tolist())]))
     own = match_occurrences(index, found)
     vectors = np.full((len(found), index.dimension), np.nan)
     for row, numbers in enumerate(own):
         if len(numbers):
             vectors[row] = unit_rows(index.vectors(layer)[numbers]).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
-        raise ElmoZhError(_(_NO_VECTORS).format(path=index.path, word=f"--like {like}"))
+        raise ElmoZhError(_(NO_VECTORS).format(path=index.path, word=f"--like {like}"))
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
 
@@ -215,7 +206,7 @@ def match_usages(
     own = (usage_of.get(int(numbers[0])) if len(numbers) else None for numbers in match_occurrences(index, found))
     found_usages = np.array([np.nan if usage is None else usage + 1 for usage in own])
     if np.isnan(found_usages).all():
-        raise ElmoZhError(_(_NO_VECTORS).format(path=index.path, word=word))
+        raise ElmoZhError(_(NO_VECTORS).format(path=index.path, word=word))
     return found_usages
 
 

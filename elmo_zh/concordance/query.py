@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
-from elmo_zh.contexts.index_files import COLUMN, Column, ColumnBuilder, require_column, with_source
+from elmo_zh.contexts.index_files import COLUMN, NAMES_OF_TYPES, Column, ColumnBuilder, require_column, with_source
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
@@ -177,9 +177,7 @@ class Query:
         """Raise ConfigError if the query is empty."""
         elements = query.split()
         if not elements:
-            raise ConfigError(
-                _("The query is empty. Give a word, or words separated by spaces, such as: 苹果, 吃 *, 高质量发展")
-            )
+            raise ConfigError.unexpected('QUERY ""', "苹果, 吃 *, 高质量发展")
         elements = [re.sub(r"\*+", _ANY, element) for element in elements]
         self._items = _BORDER.join(_ONE + _ANY if element == _ANY else element for element in elements)
         self._end = 1 << len(self._items)
@@ -354,10 +352,7 @@ def _comparison(name: str, column: Column, sign: str, value: str) -> Callable[[s
     kind = column_type(column.counts, wants_dates=as_number(value) is None and as_date(value) is not None)
     wanted = kind.parse(value)
     if wanted is None and sign in ORDERING:
-        message = _("--where: {value!r} cannot be compared with the values of {name}, which are {kind}.")
-        raise ConfigError(
-            message.format(value=value, name=name, kind=_("dates") if kind.name == "dates" else _("numbers"))
-        )
+        raise ConfigError.unexpected(f"--where: {name} {sign} {value!r}", _(NAMES_OF_TYPES[kind.name]))
     if wanted is None or (kind.name == "text" and sign not in ORDERING):
         return lambda cell: (cell == value) == (sign != "!=")
     if kind.name == "text" and as_number(value) is not None:

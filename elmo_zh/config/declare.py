@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, cast, get_args
 
 from elmo_zh.choices import Registry
+from elmo_zh.errors import ConfigError
 from elmo_zh.language import N_, _
 
 LAYER_NAMES = ("all", "average", "top", "mix")
@@ -131,12 +132,13 @@ class Value:
         return self.convert(int(text) if is_whole else float(text))
 
     def limits(self) -> str:
-        """Return the range of a number, such as 1<=x<=100; "" if it has none."""
+        """Return the range of a number, such as 1<=x<=100, with the number outside it that is also allowed, if any."""
+        other = "" if self.also is None else f"{self.also:g}, "
         low = f"{self.above}<" if self.above is not None else f"{self.least}<=" if self.least is not None else ""
         high = "" if self.most is None else f"<={self.most}"
         if low and not high:
-            return f"x>{self.above}" if self.above is not None else f"x>={self.least}"
-        return f"{low}x{high}" if high else ""
+            return other + (f"x>{self.above}" if self.above is not None else f"x>={self.least}")
+        return f"{other}{low}x{high}" if high else ""
 
     def _is_in_range(self, value: Any) -> bool:
         if not isinstance(value, int | float) or (self.also is not None and value == self.also):
@@ -151,22 +153,12 @@ class Value:
 
     def allowed(self, say: Callable[[str], str] = _) -> str:
         """Return what is allowed, in the user's language or as `say` puts it: kind and range, or the choices."""
+        if isinstance(self.choices, Registry):
+            return self.choices.described(say)
         if self.choices is not None:
-            names = ", ".join(self.choices)
-            has_plug_ins = isinstance(self.choices, Registry) and self.choices.group
-            plug_ins = N_("{names}, or the name of an installed plug-in (docs/adding.md)")
-            return say(plug_ins).format(names=names) if has_plug_ins else names
-        kind, template = say(self.expects or _KINDS.get(self.kind, _PAIRS)), "{kind}"
-        if self.above is not None:
-            template = N_("{kind} above {above}") if self.most is None else N_("{kind} above {above}, at most {most}")
-        elif self.least is not None:
-            template = N_("{kind}, at least {least}") if self.most is None else N_("{kind} from {least} to {most}")
-        elif self.most is not None:
-            template = N_("{kind}, at most {most}")
-        limits: dict[str, Any] = {"above": self.above, "least": self.least, "most": self.most}
-        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in limits.items()}
-        text = say(template).format(kind=kind, **limits)
-        return text if self.also is None else say(N_("{other}, or {range}")).format(other=f"{self.also:g}", range=text)
+            return ", ".join(self.choices)
+        kind = say(self.expects or _KINDS.get(self.kind, _PAIRS))
+        return f"{kind} ({self.limits()})" if self.limits() else kind
 
     def explained(self, say: Callable[[str], str] = _) -> str:
         """Return what it means, in the user's language; {choices} in its help stands for the names in a registry."""
@@ -174,9 +166,9 @@ class Value:
         return say(self.help).format(choices=registry.described(say)) if registry else say(self.help)
 
     def refusal(self, given: Any, section: str = "") -> str:
-        """Return a line, without a full stop, that refuses a value and says what is allowed."""
+        """Return a sentence that refuses a value and says what is allowed."""
         name = f"{section}.{self.name}" if section else self.name
-        return _("{name} = {value}; expected {allowed}").format(name=name, value=repr(given), allowed=self.allowed())
+        return str(ConfigError.unexpected(f"{name} = {given!r}", self.allowed()))
 
 
 def declare(default: Any, help: str, **attributes: Any) -> Any:  # noqa: A002
@@ -221,17 +213,17 @@ class Section:
     """A section of the settings; a subclass is named like the section, with Config after it."""
 
     def problems(self) -> Iterator[str]:
-        """Yield a line, without a full stop, for each value that is not allowed or contradicts another one."""
+        """Yield a sentence for each value that is not allowed or contradicts another one."""
         yield from problems_of(self, type(self).__name__.removesuffix("Config").lower())
         yield from self.contradictions()
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a line for values that contradict each other."""
+        """Yield a sentence for values that contradict each other."""
         yield from ()
 
 
 def problems_of(group: Any, section: str = "") -> Iterator[str]:
-    """Yield a line, without a full stop, for each declared value of a dataclass that is not allowed."""
+    """Yield a sentence for each declared value of a dataclass that is not allowed."""
     for name, value in values_of(type(group)).items():
         try:
             value.convert(getattr(group, name))

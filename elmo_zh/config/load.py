@@ -73,8 +73,7 @@ def load_config(
     for name, value in (options or {}).items():
         section, _dot, key = name.partition(".")
         config = _apply(config, {section: {key: value}}, f"--{key.replace('_', '-')}", problems)
-    advised = _("{problem}. Change this with --set or in the config file.")
-    problems.extend(advised.format(problem=problem) for problem in config.problems())
+    problems.extend(config.problems())
     if problems:
         raise kind(*problems)
     return config
@@ -106,8 +105,7 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> dict[
         name, equals, text = assignment.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot):
-            text = _("--set {assignment}: write section.key=value, such as train.batch_size=32")
-            problems.append(text.format(assignment=assignment))
+            problems.append(str(OptionError.unexpected(f"--set {assignment}", "--set section.key=value")))
             continue
         changes.setdefault(section, {})[key] = _parse_value(text.strip(), SECTIONS.get(section, {}).get(key))
     return changes
@@ -152,18 +150,14 @@ def _checked_values(
         try:
             yield key, declared[key].convert(value)
         except ValueError:
-            problems.append(_located(source, declared[key].refusal(value, section)))
-
-
-def _located(source: str, problem: str) -> str:
-    return _("{source}: {problem}.").format(source=source, problem=problem)
+            problems.append(f"{source}: {declared[key].refusal(value, section)}")
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
     """Return a section changed by the values in `source`; raise ConfigError with one message per problem."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(name, values, source, problems)))  # type: ignore[type-var]
-    problems.extend(_located(source, problem) for problem in changed.problems())
+    problems.extend(f"{source}: {problem}" for problem in changed.problems())
     if problems:
         raise ConfigError(*problems)
     return cast(Section, changed)

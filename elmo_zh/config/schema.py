@@ -15,7 +15,8 @@ from elmo_zh.choices import (
 )
 from elmo_zh.config.declare import Layers, Section, declare, is_pattern
 from elmo_zh.config.text_section import TextConfig
-from elmo_zh.language import N_, _
+from elmo_zh.errors import ConfigError
+from elmo_zh.language import N_
 
 # Stands for a number that training chooses by the number of epochs.
 AUTOMATIC = -1.0
@@ -57,9 +58,9 @@ class VocabConfig(Section):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a line for values that contradict each other."""
+        """Yield a sentence for values that contradict each other."""
         if self.init and self.words:
-            yield _("vocab.init and vocab.words cannot both be set: each determines the vocabulary; clear one of them")
+            yield str(ConfigError.needs(f"vocab.words = {self.words}", 'vocab.init = ""'))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,18 +152,15 @@ class ModelConfig(Section):
         return () if self.mode == "character" else tuple(of_characters)
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a line for each pair of values that contradict each other."""
+        """Yield a sentence for each pair of values that contradict each other."""
         filters = self.character_filters
         if not filters or not all(1 <= width <= self.character_slots and number >= 1 for width, number in filters):
-            yield _(
-                "model.character_filters = {filters}; expected one or more pairs [width, number], with"
-                " widths from 1 to model.character_slots = {slots} and numbers of at least 1"
-            ).format(filters=[list(pair) for pair in filters], slots=self.character_slots)
+            pairs = f"[[1<=WIDTH<={self.character_slots}, NUMBER>=1], ...]"
+            given = f"model.character_filters = {[list(pair) for pair in filters]}"
+            yield str(ConfigError.unexpected(given, pairs))
         if self.projection_dim > self.cell_dim:
-            yield _(
-                "model.projection_dim = {projection_dim} is above model.cell_dim = {cell_dim}:"
-                " the projection cannot be wider than the cell"
-            ).format(projection_dim=self.projection_dim, cell_dim=self.cell_dim)
+            width = self.projection_dim
+            yield str(ConfigError.needs(f"model.projection_dim = {width}", f"model.cell_dim >= {width}"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,9 +283,9 @@ class TrainConfig(Section):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a line for values that contradict each other."""
+        """Yield a sentence for values that contradict each other."""
         if self.max_tokens == 0 and self.epochs == 0:
-            yield _("train.max_tokens = 0 and train.epochs = 0: training would never end; set one of them above 0")
+            yield str(ConfigError.needs("train.max_tokens = 0", "train.epochs > 0"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,13 +335,12 @@ class Config:
     embed: EmbedConfig = EmbedConfig()
 
     def problems(self) -> Iterator[str]:
-        """Yield one line for each value out of range or combination that cannot be trained, over all sections."""
+        """Yield a sentence for each value out of range or combination that cannot be trained, over all sections."""
         for section in fields(self):
             yield from getattr(self, section.name).problems()
         if self.model.mode == "character" and not self.train.train_embeddings:
-            yield _("train.train_embeddings = false needs model.mode = token: an untrained character CNN is useless")
+            # An untrained CNN is useless.
+            yield str(ConfigError.needs("train.train_embeddings = false", "model.mode = token"))
         if self.model.is_tied and not self.train.train_embeddings:
-            yield _(
-                "train.train_embeddings = false needs model.tie_softmax = false: the softmax has to be trained, and a"
-                " tied softmax shares the token embeddings"
-            )
+            # The softmax has to be trained, and a tied one shares the token embeddings.
+            yield str(ConfigError.needs("train.train_embeddings = false", "model.tie_softmax = false"))

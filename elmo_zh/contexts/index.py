@@ -27,8 +27,8 @@ from elmo_zh.contexts.nearest import nearest_among, nearest_rows
 from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import ElmoZhError, OutputError
-from elmo_zh.invocation import program
-from elmo_zh.language import _
+from elmo_zh.invocation import command
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.outputs import require_unchanged
 from elmo_zh.run.reporter import Reporter
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
 _SHOWN_DIGITS = 12
+NOT_IN_TEXTS = N_("{word} is not in {path}. Give a word of its texts, as the segmenter splits them.")
+NO_VECTORS = N_(
+    "{path} has no vectors of {word}, because an index leaves out rare words and some occurrences of frequent words."
+    " Write it again with --max-per-word 0 and a lower --min-count."
+)
 
 
 @dataclass(frozen=True)
@@ -436,14 +441,8 @@ class ContextIndex:
         number = self._number(word)
         if number is not None:
             return number
-        if word in self.distinct_tokens:
-            message = _(
-                "{word} occurs in the texts of {index}, but the index has no vectors for this word."
-                " Rebuild the index with a lower --min-count, or with the word in --words."
-            )
-        else:
-            message = _("{word} is not in the index {index}. Give a word of its texts, as the segmenter splits them.")
-        raise ElmoZhError(message.format(word=shown(word), index=self.path))
+        message = _(NO_VECTORS) if word in self.distinct_tokens else _(NOT_IN_TEXTS)
+        raise ElmoZhError(message.format(word=shown(word), path=self.path))
 
     def _check_layer(self, layer: int) -> int:
         if layer not in self.layers:
@@ -467,11 +466,7 @@ def _load_info(folder: Path) -> dict[str, Any]:
     """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
     path = folder / layout.INFO
     if not path.is_file():
-        raise OutputError(
-            _("{folder} is not an index. Create an index with: {program} index TEXT --output INDEX").format(
-                folder=folder, program=program()
-            )
-        )
+        raise OutputError.missing(path, command("index", "TEXT", "--output", folder))
     require_unchanged(path)
     try:
         info = read_json(path)

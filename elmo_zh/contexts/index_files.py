@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.corpus.cell_types import ColumnType, column_type, sort_key
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Reporter
 
 # Bump it when a program that knows the old number would misread the new files.
@@ -53,6 +53,8 @@ def index_files(counts: Mapping[str, int], layers: Sequence[int], dimension: int
     }
 
 
+# The types by which columns are compared and sorted, besides text.
+NAMES_OF_TYPES = {"numbers": N_("numbers"), "dates": N_("dates")}
 # Longer values are cut off, so that a column of texts does not double an index.
 _LONGEST_VALUE = 200
 
@@ -116,8 +118,7 @@ def note_type(name: str, column: Column, reporter: Reporter) -> None:
     kind = column.type
     if kind.name == "text" or (kind.name == "numbers" and not kind.num_others):
         return
-    message = _("{name}: compared as dates") if kind.name == "dates" else _("{name}: compared as numbers")
-    message = message.format(name=name)
+    message = _("{name}: compared as {kind}").format(name=name, kind=_(NAMES_OF_TYPES[kind.name]))
     if kind.num_others:
         message = _("{message}; cells of another type: {count:,}, such as {example!r}").format(
             message=message, count=kind.num_others, example=kind.example[:20]

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import aligned, counted, display_width
-from elmo_zh.text.preparation import TokenisedLine
+from elmo_zh.run.reporter import aligned, display_width
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-# Characters and tokens of a sentence in a message, and columns of a terminal on either side of a word.
-_SHOWN_CHARACTERS, _SHOWN_TOKENS, _COLUMNS = 40, 40, 30
+# Tokens of a sentence in a message, and columns of a terminal on either side of a word.
+_SHOWN_TOKENS, _COLUMNS = 40, 30
 # Repeated lines are skipped, so more occurrences are read than requested, up to this many times the number.
 _MOST_PER_SHOWN = 64
 
@@ -88,12 +87,9 @@ def require_occurrences(
     """Return the result of `find_occurrences`; raise CorpusError if the sentence does not contain the word."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
-        described = describe_tokens(text, embedder.prepare(text, segmented=segmented))
-        raise CorpusError(
-            _("{word} is not a word of the sentence: {described} Choose a word from the sentence.").format(
-                word=word, described=described
-            )
-        )
+        tokens = _first(embedder.prepare(text, segmented=segmented).tokens)
+        message = _("{word} is not a word of the sentence. Choose one of its words: {tokens}")
+        raise CorpusError(message.format(word=word, tokens=tokens))
     return found
 
 
@@ -106,22 +102,10 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
     """Return the token at a position in a sentence, counted from 0."""
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
-        raise CorpusError(
-            _("--position {position} is too high: {text} Positions are counted from 0.").format(
-                position=position, text=describe_tokens(text, prepared)
-            )
-        )
+        allowed = f"0<=N<={len(prepared.tokens) - 1} ({_first(prepared.tokens)})"
+        raise CorpusError.unexpected(f"--position {position}", allowed)
     start, end = prepared.offsets[position].tolist()
     return TokenInSentence(text, start, end, prepared.tokens, position)
-
-
-def describe_tokens(text: str, prepared: TokenisedLine) -> str:
-    """Return a sentence that lists the tokens of a text, for use in messages."""
-    return _("{shown!r} consists of {tokens} ({tokens2}).").format(
-        shown=text[:_SHOWN_CHARACTERS],
-        tokens=counted(len(prepared.tokens), "{number} token", "{number} tokens"),
-        tokens2=_first(prepared.tokens),
-    )
 
 
 def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True) -> list[Neighbour]:

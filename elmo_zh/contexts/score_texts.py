@@ -290,8 +290,7 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
     """Return the columns named in FIRST,SECOND or FIRST,SECOND,KIND, as names or numbers from 1."""
     names = parse_fields(given)
     if len(names) not in (2, 3) or len(set(names)) < len(names):
-        text = _("--pairs {given!r}; expected FIRST,SECOND or FIRST,SECOND,KIND, each a column of its own.")
-        raise ConfigError(text.format(given=given))
+        raise ConfigError.unexpected(f"--pairs {given!r}", "FIRST,SECOND[,KIND]")
     return names
 
 

@@ -45,13 +45,7 @@ class DumpSettings(Reduction):
         """Raise OptionError or BundleError if settings contradict each other or the model."""
         check_layers(self.layers, embedder.num_layers, "embed", "--layers", kind=OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
-            raise OptionError(
-                _(
-                    "--layers mix and --mix-weights FILE go together: give both or neither. FILE is JSON"
-                    ' with the weights that a task has learned, such as {"scalar_parameters": [0.1, 0.9,'
-                    ' 0.2], "gamma": 1.0}.'
-                )
-            )
+            raise OptionError.alone("--layers mix", "--mix-weights FILE")
         if self.split_sentences:
             require_sentences(embedder.bundle)
 

@@ -14,7 +14,6 @@ from elmo_zh.checks import check_choice
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.language import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +55,7 @@ def load_mix_weights(path: Path, num_layers: int) -> tuple[float, ...]:
         weights = ()
     if len(weights) != num_layers or not all(map(math.isfinite, weights)):
         example = json.dumps({"scalar_parameters": [0.0] * num_layers, "gamma": 1.0})
-        raise ElmoZhError(
-            _("--mix-weights {path}: expected JSON with a finite number for each layer, such as {example}").format(
-                path=path, example=example
-            )
-        )
+        raise ElmoZhError.unexpected(f"--mix-weights {path}", example)
     return weights
 
 

@@ -24,7 +24,6 @@ from elmo_zh.bundle.read import Bundle
 from elmo_zh.checks import Place
 from elmo_zh.embed.sentence_vectors import WordVectors
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.language import _
 from elmo_zh.reader.bilm import LayerState, State
 from elmo_zh.reader.lstm import Floats, PackedSentences, iter_length_sorted
 from elmo_zh.reader.token_layer import Composition, parts_of
@@ -253,5 +252,4 @@ def check_places(places: Sequence[Place]) -> None:
     """Raise ElmoZhError if a position is outside its sentence."""
     for tokens, position in places:
         if not 0 <= position < len(tokens):
-            message = _("position {position} is outside the sentence, which has {tokens} tokens.")
-            raise ElmoZhError(message.format(position=position, tokens=len(tokens)))
+            raise ElmoZhError.unexpected(f"position {position}", f"0<=N<={len(tokens) - 1}")

@@ -354,11 +354,7 @@ def _key(place: Mapping[str, str], files: Mapping[str, str | None], where: str) 
         key["file"] = source
     for name in key.keys() & {"line", "start"}:
         if not (key[name].isascii() and key[name].isdecimal()):
-            raise CorpusError(
-                _("{where}: {name} is {given}; expected a whole number, 0 or greater.").format(
-                    where=where, name=name, given=key[name]
-                )
-            )
+            raise CorpusError.unexpected(f"{where}: {name} = {key[name]}", f"{_('a whole number')} (x>=0)")
         key[name] = str(int(key[name]))
     return tuple(key.values())
 

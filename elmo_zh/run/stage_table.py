@@ -11,7 +11,6 @@ from typing import Any
 
 from elmo_zh.config import SECTIONS, Config, recorded_settings
 from elmo_zh.invocation import command
-from elmo_zh.language import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,22 +67,20 @@ def _settings_with_effect(config: Config) -> dict[str, Any]:
 
 
 def unread_settings(config: Config) -> dict[str, str]:
-    """Return the settings that no stage reads, given the others, each with the reason in the user's language."""
-    reasons = dict.fromkeys((f"embed.{name}" for name in SECTIONS["embed"]), _("no stage of a run computes vectors"))
+    """Return the settings that no stage reads, given the others, each with the setting or command to blame."""
+    reasons = dict.fromkeys((f"embed.{name}" for name in SECTIONS["embed"]), "--run")
     word2vec = [f"word2vec.{name}" for name in SECTIONS["word2vec"]]
     if config.train.init:
-        reasons |= dict.fromkeys(word2vec, _("training starts from a model"))
+        reasons |= dict.fromkeys(word2vec, f"train.init = {config.train.init}")
     elif not config.word2vec.enabled:
         reasons |= dict.fromkeys(set(word2vec) - {"word2vec.enabled"}, "word2vec.enabled = false")
     elif config.word2vec.vectors:
         others = set(word2vec) - {"word2vec.enabled", "word2vec.vectors"}
-        reasons |= dict.fromkeys(others, _("word2vec.vectors are used instead of new ones"))
+        reasons |= dict.fromkeys(others, f"word2vec.vectors = {config.word2vec.vectors}")
     unused = [*config.model.unused, *(["tie_softmax"] if config.model.mode == "character" else [])]
-    mode = _("model.mode is {mode}").format(mode=config.model.mode)
-    reasons |= dict.fromkeys((f"model.{name}" for name in unused), mode)
+    reasons |= dict.fromkeys((f"model.{name}" for name in unused), f"model.mode = {config.model.mode}")
     if config.text.user_dictionary and not config.text.dictionary:
-        text = _("the segmenter {segmenter} uses no dictionary")
-        reasons["text.user_dictionary"] = text.format(segmenter=config.text.segmenter)
+        reasons["text.user_dictionary"] = f"text.segmenter = {config.text.segmenter}"
     return reasons
 
 

@@ -16,7 +16,7 @@ from elmo_zh.config import (
     result_settings,
     with_defaults,
 )
-from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.errors import NO_EFFECT, BundleError, ConfigError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import describe_settings, is_in_training, load_record, require_files
@@ -52,9 +52,7 @@ def resolve_settings(
     """
     config = _with_real_paths(run, config, stages)
     if config.train.init and config.word2vec.vectors and TRAIN in stages and "word2vec.vectors" not in named:
-        reporter.warn(
-            _("word2vec.vectors has no effect with --init: the rows come from {init}.").format(init=config.train.init)
-        )
+        reporter.warn(_(NO_EFFECT).format(name="word2vec.vectors", other=f"train.init = {config.train.init}"))
     init = config.train.init if SEGMENT in stages or TRAIN in stages else ""
     keeps_words = bool(config.vocab.init) and (SEGMENT in stages or VOCAB in stages)
     if not init and keeps_words:
@@ -77,7 +75,7 @@ def resolve_settings(
     if keeps_words:
         config = replace(config, vocab=_with_room(config.vocab, bundle, named, reporter))
     if problems := list(config.problems()):
-        raise ConfigError(*(f"{problem} ({bundle.path})" for problem in problems))
+        raise ConfigError(*(f"{bundle.path}: {problem}" for problem in problems))
     return config
 
 

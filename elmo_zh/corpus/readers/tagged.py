@@ -241,11 +241,7 @@ def _token(where: str, line: str, cells: Sequence[str], text_column: str, label_
 
 def _place(column: str, default: int) -> int:
     if column and not (column.isdecimal() and int(column)):
-        raise CorpusError(
-            _("{given} is not the number of a CoNLL column. Give a column number, counting from 1.").format(
-                given=repr(column[:40])
-            )
-        )
+        raise CorpusError.unexpected(repr(column[:40]), f"{_('a whole number')} (x>=1)")
     return int(column) if column else default
 
 
