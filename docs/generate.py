@@ -31,7 +31,6 @@ _ALSO = {
 _OPTIONS_HEADER = {"en": "option | meaning", "zh": "选项 | 含义"}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
 # Where the page on adding names is, from the page of each language.
-_ADDING = {"en": "[adding.md](adding.md)", "zh": "[adding.md](../adding.md)"}
 
 _SETTINGS_INTRODUCTION = {
     "en": """\
@@ -115,7 +114,7 @@ def settings_page() -> str:
         parts += [f"\n## {section}\n\n{_cell(_(about))}\n\n| {_HEADER[language]} |\n|---|---|---|---|\n"]
         for key, value in declared.items():
             default = json.dumps(plain(value.default), ensure_ascii=False).replace("|", "\\|")
-            allowed = _cell(value.allowed()).replace("docs/adding.md", _ADDING[language])
+            allowed = _cell(value.allowed())
             mark = " *" if value.free else ""
             parts.append(f"| `{section}.{key}`{mark} | `{default}` | {allowed} | {_cell(value.explained())} |\n")
     return "".join(parts)

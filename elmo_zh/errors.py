@@ -1,6 +1,5 @@
 """Errors that the user can fix. Each message is one line: what, where, found versus expected, and the next step."""
 
-from collections.abc import Iterable
 from typing import Self
 
 from elmo_zh.language import N_, _
@@ -81,11 +80,12 @@ class CorpusError(ElmoZhError):
     """The given text cannot be read, or contains nothing to read."""
 
     @classmethod
-    def no_text(cls, names: Iterable[object]) -> Self:
+    def no_text(cls, names: object) -> Self:
         """Return the error for texts, given by name, that contain nothing to read."""
-        listed = [str(name) for name in names]
-        shown = ", ".join([*listed[:10], *(["..."] if len(listed) > 10 else [])])
-        return cls(_("{names}: no text found. Use files that contain text.").format(names=shown))
+        return cls(_("{names}: no text found. Use files that contain text.").format(names=names))
+
+
+INSIDE_RUN = N_("{path} is inside {run}, and a run cannot start from its own files. Choose another --run.")
 
 
 class RunError(ElmoZhError):

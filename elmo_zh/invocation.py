@@ -59,8 +59,13 @@ def explain_missing(error: ImportError, command: str) -> str:
 
 def needs(what: str, package: str, extra: str) -> str:
     """Return a message that says how to install a package that a command, a setting or a format needs."""
+    return not_installed(what, package, install_line(extra))
+
+
+def not_installed(what: str, package: str, line: str) -> str:
+    """Return a message that says that something needs a package, which the command `line` installs."""
     message = _("{what} needs {package}, which is not installed. Install it with: {line}")
-    return message.format(what=what, package=package, line=install_line(extra))
+    return message.format(what=what, package=package, line=line)
 
 
 def install_line(extra: str) -> str:
@@ -73,13 +78,10 @@ def install_line(extra: str) -> str:
 
 
 def starter_line() -> str:
-    """Return a sentence that says how to install the starter model, whose package is a folder of the project."""
+    """Return the command that installs the starter model, whose package is a folder of the project."""
     folder = _CHECKOUT / "data" / "starter"
-    if folder.is_dir():
-        path = shlex.quote(str(path_from_here(folder)))
-        return _("Install the starter with: {pip} install {path}").format(pip=_pip(), path=path)
-    text = _("Install the starter with: {pip} install {path}")
-    return text.format(pip=_pip(), path="elmo_zh_starter-*.whl")
+    path = shlex.quote(str(path_from_here(folder))) if folder.is_dir() else "elmo_zh_starter-*.whl"
+    return f"{_pip()} install {path}"
 
 
 def _pip() -> str:

@@ -62,7 +62,7 @@ cached_elmo(word_ids, word_ids * 3) => ValueError: forward: word_inputs has 3; e
 
 index.neighbours(numbers[:3], 2) => ValueError: neighbours: vector has shape (3,); expected (10)
 
-find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0; expected a whole number, at least
+find_senses(index, "苹果", num_usages=0) => ValueError: find_senses: num_usages is 0; expected a whole number (x>=
 measure_drift(index, index, by=5) => ValueError: measure_drift: by is 5; expected excess, apd, prt, jsd
 
 make(layers="1,3") => ValueError: build: layers is '1,3'; expected all, top, or numbers from 0 to 2
@@ -71,7 +71,7 @@ make(segmented=True, split_sentences=True) => ValueError: build: segmented text 
 ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum'; expected mean, max, first-
 
 fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected single, merged
-fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number, at least 1
+fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number (x>=1)
 fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm, linear
 fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
 fit(ElmoClassifier, [1]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]

@@ -116,7 +116,7 @@ def test_what_the_page_adds_needs_the_files_that_it_names_and_no_others(tmp_path
     [segmented] = (tmp_path / "run" / "segmented").glob("train-*.txt")
     assert segmented.read_text(encoding="utf-8") == "今天天 气很好\n我们吃 苹果\n"
     assert run("segment", "a", "--run", "other", *pairs[:-1], f"{pairs[-1]}=0").startswith(
-        "Error: --set: text.pair_size = 0; expected a whole number, at least 1."
+        "Error: --set: text.pair_size = 0; expected a whole number (x>=1)."
     )
     run("embed", "a.poems", "--model", str(model), "--format", "counts", "--layers", "2,1")
     assert (tmp_path / "a.poems.counts").read_text() == "0 6 (2, 6, 10)\n1 5 (2, 5, 10)\n"

@@ -68,7 +68,7 @@ def test_the_command_line_speaks_chinese_where_the_environment_says_so(
     for arguments, told in (
         (("embed", "--modle"), "没有选项 '--modle'。您要找的是 '--model', '--pool' 吗？"),
         (("ebmed",), "没有命令 'ebmed'。您要找的是 'embed' 吗？"),
-        (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：80%，应为 0 至 1 的数。"),
+        (("score", "x", "--keep-share", "80%"), "'--keep-share' 的值无效：80%，应为 数字 (0<=x<=1)。"),
     ):
         assert run(*arguments).stderr.splitlines()[-1].startswith(f"错误：{told}")
     no_data = run("task", "score", "test.csv", "--task", "x")

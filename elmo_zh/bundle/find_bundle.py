@@ -10,11 +10,11 @@ from pathlib import Path
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.choices import MODELS
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.invocation import command, path_from_here, starter_line, train_command
+from elmo_zh.invocation import command, not_installed, path_from_here, starter_line, train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import LATEST, RunDir, is_run
-from elmo_zh.run.outputs import KINDS, kind_of
+from elmo_zh.run.outputs import NOT_REPLACED, kind_of
 
 DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.
@@ -85,7 +85,7 @@ def explain_no_starter(path: Path) -> str:
     is_starter = path == Path(STARTER) or _STARTER_PACKAGE in path.parts
     if not is_starter or STARTER in MODELS:
         return ""
-    return _("{name} is not installed. {advice}").format(name=STARTER, advice=starter_line())
+    return not_installed(f"--model {STARTER}", _STARTER_PACKAGE, starter_line())
 
 
 def explain_no_bundle(path: Path) -> str:
@@ -94,16 +94,14 @@ def explain_no_bundle(path: Path) -> str:
         return advice
     run = path.parent if path.name == "model" else path
     if is_run(run):
-        return _("{path} is a run, not a model bundle. {step}").format(path=run, step=next_step_of_run(run))
+        return _("{path} is not a model bundle. {step}").format(path=run, step=next_step_of_run(run))
     if path.is_dir() and (BundleLayout(path).options.is_file() or kind_of(path)):
-        message, kind = _("{path} is {kind}, not a model bundle. Show it with: {command}"), kind_of(path) or "model"
-        return message.format(path=path, kind=_(KINDS[kind].what), command=command("info", path))
-    message = _("{path} is not the folder of a model bundle. Known models: {names}. To train one: {command}")
-    if not path.exists():
-        message = _("{path} does not exist. Known models: {names}. To train one: {command}")
+        message = _("{path} is not a model bundle. {step}")
+        return message.format(path=path, step=_("Next: {command}").format(command=command("info", path)))
     names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
-    shown = ", ".join(names) or _("none")
-    return message.format(path=path_from_here(path), names=shown, command=train_command())
+    known = _("Known names: {names}.").format(names=", ".join(names) or _("none"))
+    step = f"{known} {_('Next: {command}').format(command=train_command())}"
+    return _("{path} is not a model bundle. {step}").format(path=path_from_here(path), step=step)
 
 
 def next_step_of_run(path: Path) -> str:
@@ -119,4 +117,4 @@ def next_step_of_run(path: Path) -> str:
 def require_no_bundle(path: Path) -> None:
     """Raise RunError if a run's folder is a bundle, because the run would overwrite its files."""
     if BundleLayout(path).info.is_file():
-        raise RunError(_("{path} is a model bundle, not a run. Choose another --run.").format(path=path))
+        raise RunError(_(NOT_REPLACED).format(path=path, option="--run"))

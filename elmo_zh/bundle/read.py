@@ -19,7 +19,7 @@ from elmo_zh.bundle.weights import load_model, load_warm_state
 from elmo_zh.choices import MODELS, SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
-from elmo_zh.invocation import path_from_here
+from elmo_zh.invocation import not_installed, path_from_here
 from elmo_zh.language import _
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
@@ -146,7 +146,8 @@ class Bundle(BundleContent):
             message = _("{path} was trained with segmenter {segmenter}. {error}")
             gaps = {"path": self.path, "segmenter": spell_segmenter(there), "error": error}
             if "package" in (there or {}) and self.text.segmenter not in SEGMENTERS:
-                gaps["error"] = _("Install it with: {command}").format(command=f"pip install {there['package']}")
+                package = there["package"]
+                gaps["error"] = not_installed(self.text.segmenter, package, f"pip install {package}")
             raise BundleError(message.format(**gaps)) from None
         if here != there:
             message = _(

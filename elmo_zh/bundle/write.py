@@ -24,7 +24,6 @@ from elmo_zh.config import preparation_settings
 from elmo_zh.errors import BundleError
 from elmo_zh.hdf5 import create_hdf5
 from elmo_zh.hdf5.foreign_file import ForeignFile
-from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import file_digest, write_json
 from elmo_zh.text.segmenters import describe_segmenter
@@ -61,9 +60,9 @@ def _write_plain(folder: Path, content: BundleContent, form: BundleForm) -> None
     """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
     characters = content.shape.characters
     if form.layout == "simple_elmo" and characters is None:
-        raise BundleError(_("simple_elmo cannot read token-mode models such as this one. Choose another --layout."))
+        raise BundleError.needs("--layout simple_elmo", "model.mode = character")
     if characters is not None and not characters.is_published:
-        raise BundleError(_("An ELMoForManyLangs model can only be written as a bundle. Use --layout bundle."))
+        raise BundleError.needs("ELMoForManyLangs", "--layout bundle")
     folder.mkdir(parents=True)
     write_json(folder / "options.json", content.options())
     if content.vocabulary is not None:

@@ -26,8 +26,8 @@ from elmo_zh.cli.options import (
 from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.config.declare import declare
 from elmo_zh.errors import ConfigError, CorpusError, OptionError
-from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Reporter, aligned
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Reporter, aligned, first_ten
 from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
@@ -66,19 +66,6 @@ class ReadTexts:
         if self.index is None:
             raise OptionError.needs(option, "--index INDEX")
         return self.index
-
-    def note_longer_words(self, query: str, num_matches: int, console: Reporter) -> None:
-        """Say how often the characters of a query also stand inside longer words, where they are not found."""
-        if query.split() != [query] or set("*?") & set(query):
-            return
-        count = len(self.find(f"*{query}*")) - num_matches
-        if count > 0:
-            message = ngettext(
-                "{query} also stands inside longer words ({count:,} time). To find these too, search for {wider}",
-                "{query} also stands inside longer words ({count:,} times). To find these too, search for {wider}",
-                count,
-            )
-            console.note(message.format(query=query, count=count, wider=shlex.quote(f"*{query}*")))
 
     def note_types(self, names: Iterable[str], console: Reporter) -> None:
         """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
@@ -124,7 +111,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
                 _("Files are segmented as set, an index as its model was. To count as in an index, give --index.")
             )
     if not len(tokens.ends):
-        raise CorpusError.no_text(files or [choice.index])
+        raise CorpusError.no_text(first_ten(files) or choice.index)
     wanted = wanted_lines(tokens.columns, len(tokens.ends), choice.where)
     read = ReadTexts(tokens, folded, index, wanted, prepare)
     read.note_types(names_in_condition(choice.where), common.console)
@@ -165,13 +152,14 @@ def concordance(
       elmo-zh concordance 苹果 --index my.index --like 3
     """
     from elmo_zh.concordance.kwic import save_concordance
+    from elmo_zh.concordance.query import note_longer_words
     from elmo_zh.contexts.occurrences import keyword_cells
 
     with common.claimed(*TABLE_SUFFIXES, ".vrt"):
         read = read_texts(common, files, texts, [query])
         matches = read.find(query)
         require_matches(query, matches, texts.where)
-        read.note_longer_words(query, len(matches), common.console)
+        note_longer_words(read.folded, read.prepare(query), common.console, read.wanted)
         matches = _sorted(common, read, _selected(read, query, matches, options), options)
         if common.output:
             _note_renamed(matches, common.output, common)
@@ -284,7 +272,7 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
       elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
     """
     from elmo_zh.concordance import counts
-    from elmo_zh.concordance.query import unquoted
+    from elmo_zh.concordance.query import note_longer_words, unquoted
     from elmo_zh.contexts.index_files import require_column
 
     with common.claimed(*TABLE_SUFFIXES):
@@ -295,7 +283,7 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
         rows = [] if options.words else counts.most_frequent(read.folded, read.wanted, divided)
         for query in options.words:
             lines = read.find(query).lines
-            read.note_longer_words(query, len(lines), common.console)
+            note_longer_words(read.folded, read.prepare(query), common.console, read.wanted)
             by_part = by is not None
             rows += counts.frequencies(query, read.table, read.wanted, lines, divided, by_part=by_part)
         _report(common, rows, options.top)

@@ -14,22 +14,20 @@ from typing import Any, TextIO
 import click
 from tqdm import tqdm
 
-from elmo_zh.config.load import name_here, sections_with
+from elmo_zh.config.load import HERE, name_here, sections_with
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import explain_missing
 from elmo_zh.language import DOMAIN, LOCALES, N_, _, chosen_language
-from elmo_zh.run.files import ADVICE, is_full_disk, system_error_number
+from elmo_zh.run.files import FULL_DISK, is_full_disk, system_error_number
 from elmo_zh.run.reporter import Progress, display_width, wrapped
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
-# What progress bars show: descriptions, units and figures, which callers give as plain names.
+# What progress bars show besides names of commands: descriptions, units and figures, which callers give as plain names.
 _NAMES = (
-    *(N_("segment"), N_("vocab"), N_("encode"), N_("train"), N_("evaluate"), N_("score"), N_("pairs"), N_("predict")),
-    *(N_("index"), N_("count"), N_("choose"), N_("join"), N_("drift"), N_("usages"), N_("words used alike")),
-    *(N_("vectors"), N_("surprisal"), N_("compare"), N_("linear models"), N_("read the text"), N_("tokens")),
-    *(N_("lines"), N_("texts"), N_("words"), N_("occurrences"), N_("models"), N_("training runs")),
-    *(N_("epochs"), N_("loss"), N_("dev")),
+    *(N_("pairs"), N_("count"), N_("choose"), N_("join"), N_("usages"), N_("words used alike"), N_("vectors")),
+    *(N_("surprisal"), N_("linear models"), N_("read the text"), N_("tokens"), N_("lines"), N_("texts")),
+    *(N_("words"), N_("occurrences"), N_("models"), N_("training runs"), N_("epochs"), N_("loss"), N_("dev")),
 )
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 # Settings that are options of other commands under another name.
@@ -162,7 +160,7 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     system = os.strerror(number) if number else text
     place = f"{filename}: " if filename else ""
     if is_full_disk(error):
-        return [_("{place}The disk is full. {ADVICE}").format(place=place, ADVICE=_(ADVICE))]
+        return [_(FULL_DISK).format(place=place or "elmo-zh: ")]
     if number == errno.ENOMEM or isinstance(error, MemoryError) or re.search("out of memory|t allocate memory", text):
         message = _(
             "There is not enough memory ({detail}). Lower text.num_workers, train.batch_size or embed.batch_tokens, or"
@@ -182,12 +180,11 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     key, advice = error.option_name.lstrip("-").replace("-", "_"), ""
     arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
     if key.upper() in [(argument.metavar or argument.name or "").strip("[].").upper() for argument in arguments]:
-        advice = _("{shown} is an argument: give it without --.").format(shown=key.upper())
+        advice = _(HERE).format(name=key.upper())
     elif context.info_name in _COMMANDS_WITH_SETTINGS:
         setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
         named = [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]
-        use = _("Use the setting: --set {setting}")
-        advice = use.format(setting=", --set ".join(named)) if named else name_here(key)
+        advice = _(HERE).format(name=f"--set {', --set '.join(named)}") if named else name_here(key)
     return click.UsageError(f"{error.message} {advice}", context) if advice else error
 
 

@@ -289,7 +289,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
         bundle = load_model(common, common.model)
         scores = list(iter_pair_scores(LineScorer(bundle), texts, names, common.console))
         if not scores:
-            raise CorpusError.no_text(files)
+            raise CorpusError.no_text(", ".join(files))
         if common.output:
             rows = ({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores)
             save_rows(rows, common.output)

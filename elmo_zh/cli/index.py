@@ -22,7 +22,6 @@ from elmo_zh.cli.options import (
     refuse_together,
     shared_options,
 )
-from elmo_zh.cli.usages import note_longer_words
 from elmo_zh.config.declare import declare
 from elmo_zh.contexts import IndexOptions, PageChoice
 from elmo_zh.errors import OptionError
@@ -189,6 +188,7 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
+    from elmo_zh.concordance.query import TokenTable, note_longer_words
     from elmo_zh.explore.page import PageContent, check_packages, write_page
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 
@@ -202,7 +202,7 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
         labels = _labels(index, choice.labels)
         for word in choice.words:
             index.occurrences(word)  # an error if the index does not have the word
-        note_longer_words(index, choice.words, common.console)
+            note_longer_words(TokenTable.of_index(index), index.normalise(word), common.console)
         content = PageContent(index, embedder, choice, common.console, labels)
         if server is not None:
             opens = not (serve.no_browser or common.as_json)

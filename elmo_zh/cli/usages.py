@@ -1,6 +1,6 @@
 """The commands about the uses of words: senses, drift and substitutes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,8 @@ from elmo_zh.cli.options import (
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Hints, Reporter, counted, first_ten
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Hints, counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -44,21 +44,6 @@ if TYPE_CHECKING:
 
 # Number of occurrences shown for each usage.
 _NUM_LINES = 5
-
-
-def note_longer_words(index: "ContextIndex", words: Iterable[str], console: Reporter) -> None:
-    """Say how often words also stand inside longer words, which the index has with vectors of their own."""
-    from elmo_zh.concordance.query import TokenTable, count_inside_longer_words
-
-    table = TokenTable.of_index(index)
-    for word in map(index.normalise, words):
-        if count := count_inside_longer_words(table, word):
-            message = ngettext(
-                "{word} also stands inside longer words ({count:,} time), which are not counted.",
-                "{word} also stands inside longer words ({count:,} times), which are not counted.",
-                count,
-            )
-            console.note(message.format(word=word, count=count))
 
 
 @click.command()
@@ -82,11 +67,12 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
       elmo-zh senses 苹果 --index my.index
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
+    from elmo_zh.concordance.query import TokenTable, note_longer_words
     from elmo_zh.contexts.index_files import note_type, require_column
     from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = load_index(common)
-    note_longer_words(index, [word], common.console)
+    note_longer_words(TokenTable.of_index(index), index.normalise(word), common.console)
     column = require_column(index.columns, options.by, "--by") if options.by else None
     if options.by and column is not None:
         note_type(options.by, column, common.console)
@@ -234,7 +220,7 @@ def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> No
 
 def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftShown) -> None:
     """Report words that were not compared, and warn about tests that mean less or cannot succeed."""
-    from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL
+    from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL, describe_fragments
 
     if by_lines := [period.name for period in drift.periods if period.by_lines]:
         text = _(
@@ -243,9 +229,7 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
         )
         common.console.note(text.format(LEAST_DOCUMENTS=LEAST_DOCUMENTS, by_lines=first_ten(by_lines)))
     if drift.fragments:
-        pairs = first_ten([f"{word} ({whole})" for word, whole in drift.fragments.items()])
-        text = _("Left out fragments of longer words: {pairs}. To compare them too, add --with-fragments.")
-        common.console.note(text.format(pairs=pairs))
+        common.console.note(describe_fragments(drift.fragments))
     known = {word.word for word in drift.words} | drift.fragments.keys()
     if missing := sorted((words or frozenset()) - known):
         text = _(

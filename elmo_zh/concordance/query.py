@@ -1,6 +1,7 @@
 """The tokens of an index or of newly segmented text, queries for them, and conditions on the columns of their lines."""
 
 import re
+import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from elmo_zh.contexts.index_files import COLUMN, NAMES_OF_TYPES, Column, ColumnB
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _
+from elmo_zh.language import _, ngettext
 from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, first_ten
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
@@ -251,10 +252,25 @@ def find_matches(table: TokenTable, query: Query) -> Matches:
     return matches[:, 0], matches[:, 1]
 
 
-def count_inside_longer_words(table: TokenTable, word: str) -> int:
-    """Return the number of tokens that are longer than a word and contain it."""
-    inside, whole = (len(find_matches(table, Query(query))[0]) for query in (f"*{word}*", word))
-    return inside - whole
+def note_longer_words(
+    table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
+) -> None:
+    """Say how often a word also stands inside longer words, of which it is not an occurrence, in the wanted lines."""
+    if word.split() != [word] or set(word) & {_ANY, _ONE}:
+        return
+    wider = f"{_ANY}{word}{_ANY}"
+    inside, whole = (table.lines_of(find_matches(table, Query(query))[0]) for query in (wider, word))
+    is_wanted = np.ones(len(table.ends), np.bool_) if wanted is None else wanted
+    count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
+    if count > 0:
+        message = ngettext(
+            "{word} also stands inside longer words ({count:,} time), which are not counted. To see them:"
+            " concordance {wider}",
+            "{word} also stands inside longer words ({count:,} times), which are not counted. To see them:"
+            " concordance {wider}",
+            count,
+        )
+        reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
 
 
 def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:

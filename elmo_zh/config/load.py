@@ -52,6 +52,7 @@ _ELSEWHERE = {
     ),
     "n_train_tokens": N_("Leave it out: encode counts the tokens of the training text."),
 }
+HERE = N_("That is {name} here.")
 # A link to configs/ in a checkout, a folder in an installed package.
 _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 
@@ -173,7 +174,7 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any], section: str =
 def name_here(key: str) -> str:
     """Return advice on an option of another ELMo program, or ""."""
     advice = _ELSEWHERE.get(key.replace("-", "_"), "")
-    return _("That is {name} here.").format(name=advice) if advice.partition(".")[0] in SECTIONS else _(advice)
+    return _(HERE).format(name=advice) if advice.partition(".")[0] in SECTIONS else _(advice)
 
 
 def sections_with(key: str) -> list[str]:

@@ -307,8 +307,7 @@ class IndexJob:
                 hints.give("cut lines", describe_cuts(text.name, tokens.counts.cut_lines))
             read.append(_ReadText(text, about["digest"], tokens))
         if not read:
-            message = _("{names}: no text found. Use files that contain text.")
-            raise CorpusError(message.format(names=first_ten([text.name for text in self.texts])))
+            raise CorpusError.no_text(first_ten([text.name for text in self.texts]))
         return read
 
     def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:

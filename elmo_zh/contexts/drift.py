@@ -29,7 +29,7 @@ from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Reporter, SilentReporter, first_ten
 from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
@@ -266,21 +266,25 @@ def measure_drift(
                 compared.append(replace(comparing.compare(word, uses), fragment=whole))
             progress.update(1)
     if not compared:
-        message = _(
-            "No word occurs in at least {min_count} different sentences, from at least two"
-            " documents, in every one of the periods {names}. Lower --min-count, compare fewer"
-            " periods, or index more text."
-        ).format(min_count=chosen.min_count, names=", ".join(period.name for period in comparing.periods))
         if fragments:
-            message = _(
-                "All words that occur often enough in every period are fragments of longer words. To compare them, add"
-                " --with-fragments."
-            )
-        raise ElmoZhError(message)
+            raise ElmoZhError(describe_fragments(fragments))
+        message = _(
+            "No word occurs in at least {min_count} different sentences, from at least two documents, in every one of"
+            " the periods {names}. Lower --min-count, or index more text."
+        )
+        names = ", ".join(period.name for period in comparing.periods)
+        raise ElmoZhError(message.format(min_count=chosen.min_count, names=names))
     return Drift(
         words=_ranked(compared), layer=layer, by=chosen.by, num_shared=len(shared), periods=comparing.periods,
         fragments=fragments,
     )  # fmt: skip
+
+
+def describe_fragments(fragments: Mapping[str, str]) -> str:
+    """Return a sentence that lists the words left out as fragments, and says how to compare them."""
+    pairs = first_ten([f"{word} ({whole})" for word, whole in fragments.items()])
+    message = _("Left out fragments of longer words: {pairs}. To compare them too, add --with-fragments.")
+    return message.format(pairs=pairs)
 
 
 def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> int:

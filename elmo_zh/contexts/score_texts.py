@@ -217,8 +217,7 @@ def evaluate_texts(
         for line in _iter_scored(LineScores(scorer), texts, reporter):
             counts.add(line.score)
     if not counts.cost.num_sentences:
-        message = _("{names}: no text found. Use files that contain text.")
-        raise CorpusError(message.format(names=first_ten([text.name for text in texts])))
+        raise CorpusError.no_text(first_ten([text.name for text in texts]))
     return counts
 
 

@@ -22,7 +22,7 @@ from elmo_zh.bundle.write import with_word2vec, write_model
 from elmo_zh.convert import Conversion
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
 from elmo_zh.corpus.text_files import iter_line_sentences, iter_lines
-from elmo_zh.errors import BundleError, CorpusError, ElmoZhError, RunError
+from elmo_zh.errors import NO_EFFECT, BundleError, CorpusError, ElmoZhError, RunError
 from elmo_zh.hdf5.foreign_file import ForeignFile
 from elmo_zh.language import _
 from elmo_zh.reader.weights import ModelWeights
@@ -100,7 +100,7 @@ def _unpack(source: Path, folder: Path) -> None:
             # Files may share their packed bytes, so the archive's size is the measure.
             if needed > _ALWAYS_ALLOWED_BYTES + _MOST_COMPRESSION * source.stat().st_size:
                 raise _unsafe(source)
-            require_disk_space(folder / source.name, needed)
+            require_disk_space(folder / source.name, needed, advice="TMPDIR=FOLDER")
             for entry, name in wanted.items():
                 if (path := folder / name).exists():
                     message = _("{path} contains several files named {name}. Unpack it, and give the right folder.")
@@ -109,8 +109,7 @@ def _unpack(source: Path, folder: Path) -> None:
                 with archive.open(entry) as packed, path.open("wb") as unpacked:
                     shutil.copyfileobj(packed, unpacked)
     except _ARCHIVE_ERRORS as error:
-        message = _("{path} cannot be unpacked ({error}). Download it again, or unpack it yourself.")
-        raise BundleError(message.format(path=source, error=error)) from None
+        raise BundleError.damaged(source, error) from None
 
 
 def _unsafe(path: Path) -> BundleError:
@@ -145,8 +144,7 @@ def _read_source(folder: Path, settings: Conversion, reporter: Reporter) -> Bund
 
 def _refuse_options(folder: Path, options: list[str]) -> None:
     if options:
-        message = _("These options do not apply to the kind of model in {path}. Leave them out: {options}")
-        raise BundleError(message.format(path=folder, options=", ".join(options)))
+        raise BundleError(_(NO_EFFECT).format(name=", ".join(options), other=folder))
 
 
 def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bool) -> ModelWeights:
@@ -164,7 +162,7 @@ def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bo
     sentences = iter_line_sentences(iter_lines(text), None if segmented else model.trained_preparation())
     numbered = [np.asarray(lexicon.encode(tokens), np.int64) for tokens in islice(sentences, MOST_TOKENS)]
     if not numbered:
-        raise CorpusError(_("{names}: no text found. Use files that contain text.").format(names=text))
+        raise CorpusError.no_text(text)
     return warmed_up(model.weights, lexicon, numbered, reporter, "convert")
 
 
@@ -240,7 +238,7 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
     """Return the vocabulary, or None if it is optional and is missing or in a different format."""
     if path is None:
         if is_needed:
-            raise BundleError(_("The model has no vocabulary. Give a file with one word per line: --vocab FILE"))
+            raise BundleError.needs("model.mode = token", "--vocab FILE")
         return None
     if path.suffix == ".gz":
         _require_sane_gzip(path)

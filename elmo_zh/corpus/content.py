@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import needs
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +46,13 @@ class UnsuitableError(CorpusError):
 
 # The first bytes of files that are not text, with the kind of file.
 _FOREIGN = {
-    (b"%PDF-",): N_("a PDF file"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): N_("an office document"),
-    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): N_("an image"),
-    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): N_("a compiled program"),
-    (b"SQLite format 3\0",): N_("an SQLite database"),
-    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): N_("an HDF5 or NumPy file"),
-    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): N_("a 7z or RAR archive"),
+    (b"%PDF-",): "PDF",
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"): "DOC, RTF",
+    (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*"): "PNG, JPEG, GIF, TIFF",
+    (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"): "ELF, Mach-O",
+    (b"SQLite format 3\0",): "SQLite",
+    (b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"): "HDF5, NumPy",
+    (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"): "7z, RAR",
 }
 
 

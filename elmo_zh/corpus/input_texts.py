@@ -12,7 +12,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
 from elmo_zh.corpus.counts import Form, Tally, skipped_lines
 from elmo_zh.corpus.read_source import read_files
-from elmo_zh.corpus.readers.formats import Record, load_format, require_fields
+from elmo_zh.corpus.readers.formats import Record, require_fields
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, Stamp, find_sources, spooled_input
@@ -159,12 +159,9 @@ class InputText:
     def _described(self, form: Form) -> str:
         kind, encoding, field_read = form.key()
         is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
-        named = ["Excel"] if is_excel else [_(load_format(kind).title) or kind, encoding.upper()]
+        named = ["Excel"] if is_excel else [kind, encoding.upper()]
         if field_read:
-            name = field_read.removeprefix("column ").removesuffix(", no header")
-            message = _("column {name}") if kind in ("csv", "tsv") else _("field {name}")
-            message = _("column {name}, no header") if field_read.endswith(", no header") else message
-            named.append(message.format(name=name))
+            named.append(f"--field {field_read.removeprefix('column ').removesuffix(', no header')}")
         return ", ".join(named)
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:

@@ -206,7 +206,7 @@ def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]
             yield from _excel_tables(packed, name, unpacked_bytes)
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
-            raise UnsuitableError(name, N_("an office document"), _("Save it as plain text, or a table as CSV."))
+            raise UnsuitableError(name, "DOCX, ODT", _("Convert it to plain text, or a table to CSV."))
         # zipfile never reads past the sizes claimed here, so they are a bound.
         require_expansion(name, packed.seek(0, SEEK_END), unpacked_bytes)
         for member in members:

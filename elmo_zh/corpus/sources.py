@@ -13,7 +13,7 @@ from typing import BinaryIO
 from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, kinds_shown, shown
 from elmo_zh.corpus.counts import Tally, skipped_lines
 from elmo_zh.corpus.packing import compression_of, unpacked, wrong_name
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import INSIDE_RUN, CorpusError
 from elmo_zh.language import N_, _, ngettext
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.outputs import kind_of
@@ -220,12 +220,7 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Inside:
             for whole, part in zip(vars(everything).values(), vars(inside).values(), strict=True):
                 whole.update(part)
         elif is_named:  # a folder of the run that a glob matches is merely left out
-            raise CorpusError(
-                _(
-                    "{folder} is in the run {run}, so it cannot be in the corpus. Give different text, or another"
-                    " --run."
-                ).format(folder=path, run=leave_out)
-            )
+            raise CorpusError(_(INSIDE_RUN).format(path=path, run=leave_out))
     return everything
 
 

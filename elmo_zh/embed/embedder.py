@@ -32,7 +32,6 @@ from elmo_zh.embed.sentence_vectors import (
 from elmo_zh.embed.substitutes import SubstituteFinder, Substitutes
 from elmo_zh.embed.unknown_rate import UnknownWatch
 from elmo_zh.errors import ElmoZhError
-from elmo_zh.language import _
 from elmo_zh.reader.bilm import BatchReader, LayerState
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
@@ -93,11 +92,7 @@ class ElmoEmbedder:
         self.unknown = "backoff" if unknown == "auto" else unknown
         self.batch_tokens, self.is_stateful = batch_tokens, stateful
         if precision == "int8" and self.device != "cpu":
-            raise ElmoZhError(
-                _("precision {precision} works only on CPUs. Use bfloat16 on GPUs, or set device to cpu.").format(
-                    precision=precision
-                )
-            )
+            raise ElmoZhError.needs(f"precision {precision}", "device cpu")
         self._reader = bundle.weights.reader
         self._vectors: SentenceVectors | None = None
         self._finder: SubstituteFinder | None = None

@@ -18,7 +18,6 @@ from elmo_zh.embed.text_tokens import TextBlock
 from elmo_zh.errors import OptionError, OutputError
 from elmo_zh.hdf5 import create_hdf5, has_attributes
 from elmo_zh.invocation import needs
-from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter
 from elmo_zh.run.outputs import kind_of
 
@@ -100,12 +99,7 @@ def require_matching_suffix(output: Path, output_format: str) -> None:
     """Raise OutputError if an output's name has the suffix of a format other than the one to write."""
     named = output.suffix.removeprefix(".")
     if named in OUTPUT_FORMATS.built_in and named != output_format:
-        raise OutputError(
-            _(
-                "--output {output} has the suffix of the format {named}, but the format is {format}. Add"
-                " --format {named2}, or give the output another name."
-            ).format(output=output, named=named, format=output_format, named2=named)
-        )
+        raise OptionError.together(f"--output {output}", f"--format {output_format}")
 
 
 # HDF5. Strings are padded to one length; if that takes more than this because of one long word, they get variable

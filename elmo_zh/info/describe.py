@@ -11,7 +11,7 @@ from elmo_zh.bundle.find_bundle import explain_no_bundle, next_step_of_run
 from elmo_zh.bundle.options_json import load_options
 from elmo_zh.corpus.counts import visible
 from elmo_zh.errors import OutputError, RunError
-from elmo_zh.invocation import command, train_command
+from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.names import label
 from elmo_zh.run.files import folder_bytes, read_json, require_regular
@@ -88,8 +88,7 @@ def describe(path: Path, *, check: bool = False, device: str = "auto") -> Descri
     runs = list_runs(path)
     if not runs and path != RUNS:
         raise RunError(explain_no_run(path))
-    advice = _("There are no runs in {path}. Train a model with: {command}").format(path=path, command=train_command())
-    lines = [*list_lines(runs)] if runs else [advice]
+    lines = [*list_lines(runs)] if runs else [explain_no_run(path)]
     return Description({"kind": "folder of runs", "path": str(path), "runs": runs}, lines)
 
 
@@ -121,7 +120,7 @@ def _checked(path: Path, values: dict[str, Any], lines: list[str], digests: Mapp
         values["changed_files"] = changed
     if digests and not changed:
         lines.append(_("Files checked: {count}. None has changed since it was written.").format(count=len(digests)))
-    return Description(values, lines, [_("{name} has changed").format(name=name) for name in changed])
+    return Description(values, lines, changed)
 
 
 def _describe_foreign(path: Path) -> Description:
@@ -236,8 +235,6 @@ def describe_run(path: Path) -> dict[str, Any]:
 
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
     """Yield the figures of a run, and the verdict on its training, as lines."""
-    if not run["stages"]:
-        yield _("No stage has finished yet.")
     for name, stage in run["stages"].items():
         counts = ", ".join(
             f"{_(key.replace('_', ' '))} {value:,}"

@@ -104,8 +104,7 @@ class Sample:
         self.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
         self.seconds = (time.monotonic() - started_at) * corpus_bytes / max(1.0, bytes_read)
         if not any(line.strip() for line in self.lines):
-            message = _("{names}: no text found. Use files that contain text.")
-            raise CorpusError(message.format(names=first_ten([source.name for source in sources])))
+            raise CorpusError.no_text(first_ten([source.name for source in sources]))
 
     @property
     def is_all(self) -> bool:
@@ -255,7 +254,6 @@ def make_plan(
     figures |= {"distinct_words": words.distinct, "rows": rows}
     stages, training = _stages(sample, trial, config, figures), {}
     if not limits.no_training:
-        reporter.note(_("Trying a few training steps ..."))
         from elmo_zh.training.computation import forecast_training  # a plan without training needs no torch
 
         heldout = min(config.text.heldout_share, config.text.heldout_max_tokens / figures["tokens"])

@@ -24,8 +24,9 @@ UNFINISHED, PARTS = ".unfinished", ".parts"
 # a temporary path.
 _REPLACED = f".replaced{UNFINISHED}"
 _TEMPORARY = re.compile(r"(\.[0-9a-f]{32}(\.replaced)?\.unfinished)+$")
-ADVICE = N_(
-    "Free some space and run the same command again, without --force; finished stages and checkpoints are kept."
+FULL_DISK = N_(
+    "{place}the disk is full. Free some space and run the same command again, without --force; finished stages and"
+    " checkpoints are kept."
 )
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
@@ -257,12 +258,11 @@ def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
     except Exception as error:
         if not is_full_disk(error):
             raise
-        message = _("The disk is full: no space is left for {path} after {size}. {advice}")
-        size = format_bytes(folder_bytes(unfinished))
-        raise FullDiskError(message.format(path=path, size=size, advice=_(ADVICE))) from error
+        place = f"{path} ({format_bytes(folder_bytes(unfinished))}): "
+        raise FullDiskError(_(FULL_DISK).format(place=place)) from error
 
 
-def require_disk_space(output: Path, needed_bytes: float, *, advice: str = "") -> str:
+def require_disk_space(output: Path, needed_bytes: float, *, advice: str) -> str:
     """Return a message on the disk space needed and free; raise OutputError if too little is free.
 
     `advice` names options that make the output smaller.
@@ -271,7 +271,6 @@ def require_disk_space(output: Path, needed_bytes: float, *, advice: str = "") -
     free = shutil.disk_usage(folder).free
     sizes = {"needed": format_bytes(needed_bytes), "free": format_bytes(free)}
     if needed_bytes > free:
-        missing = _("{path} needs {needed} of disk space, but only {free} is free.").format(path=output, **sizes)
-        step = _("Free some space, or write less: {advice}.") if advice else _("Free some space, or use another disk.")
-        raise OutputError(f"{missing} {step.format(advice=advice)}")
+        message = _("{path} needs {needed} of disk space, but only {free} is free. Free some space, or add: {advice}")
+        raise OutputError(message.format(path=output, advice=advice, **sizes))
     return _("{needed} of disk space needed, {free} free").format(**sizes)

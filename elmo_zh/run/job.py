@@ -57,7 +57,7 @@ from elmo_zh.run.files import (
     write_json,
     written_once,
 )
-from elmo_zh.run.outputs import claimed_output
+from elmo_zh.run.outputs import NOT_OURS, claimed_output
 from elmo_zh.run.reporter import Hints, Reporter
 from elmo_zh.version import __version__
 
@@ -204,8 +204,7 @@ class FinishedPart:
         """Return the value that `compute` returned, as JSON gives it back."""
         record = self._read()
         if record is None:
-            message = _("{path} was damaged while it was in use. Run the same command again.")
-            raise OutputError(message.format(path=self.record))
+            raise OutputError.damaged(self.record, "it changed while it was in use")
         return record[0]
 
     def is_whole(self, *, check_digests: bool = False) -> bool:
@@ -277,8 +276,7 @@ class Work:
         manifest = self.path / _MANIFEST
         is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
         if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):
-            message = _("elmo-zh did not write {path}, and needs this name. Move it away.")
-            raise OutputError(message.format(path=self.path))
+            raise OutputError(_(NOT_OURS).format(path=self.path))
         try:
             return dict(read_json(manifest, dict[str, Any]))
         except (FileNotFoundError, ValueError):

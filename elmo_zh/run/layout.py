@@ -10,7 +10,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.invocation import train_command
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, final_name, make_folder, require_regular
-from elmo_zh.run.outputs import MARK, kind_of, locked, write_mark
+from elmo_zh.run.outputs import MARK, NOT_REPLACED, kind_of, locked, write_mark
 from elmo_zh.run.stage_table import STAGES
 
 # Bump it when a program that knows the old number would misread a run.
@@ -132,15 +132,10 @@ def require_run_or_room(path: Path) -> None:
     # A copy of a run may have only some of these; one whose first command was killed, only an unfinished mark.
     of_runs = {MARK, "config.toml", "stages", *(name for stage in STAGES for name in stage.makes)}
     if names and of_runs.isdisjoint(map(final_name, names)):
-        raise RunError(
-            _(
-                "{path} is not a run folder and contains other files, such as {other}. Choose another --run, such as"
-                " {new}"
-            ).format(path=path, other=names[0], new=RUNS / "new")
-        )
+        raise RunError(_(NOT_REPLACED).format(path=path / names[0], option="--run"))
     require_regular(*path.rglob("*"))
 
 
 def explain_no_run(path: Path) -> str:
     """Say that there is no run at a path, and how to begin one."""
-    return _("{path} is not a run folder. Begin a run with: {command}").format(path=path, command=train_command())
+    return _("{path} is not a run. Begin one with: {command}").format(path=path, command=train_command())

@@ -31,6 +31,10 @@ from elmo_zh.run.files import (
 )
 from elmo_zh.version import __version__
 
+NOT_OURS = N_("elmo-zh did not write {path}, so it does not replace it. Move it away.")
+NOT_REPLACED = N_("{path} was not created by this command, so it is not replaced. Choose another {option}.")
+_NOT_WRITABLE = N_("{folder} is not writable. Change its permissions, or choose another folder.")
+
 
 def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
     """Raise OutputError if writing an output would replace an input.
@@ -67,12 +71,10 @@ def claimed_output(
     gaps = {"path": output, "option": names[0], "force": names[1]}
     require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
     if _has_content(output) and not is_own(output):
-        message = _("{path} was not created by this command, so it is not replaced. Choose another {option}.")
-        raise OutputError(message.format(**gaps))
+        raise OutputError(_(NOT_REPLACED).format(**gaps))
     make_folder(output.parent)
     if not os.access(output.parent, os.W_OK):
-        message = _("{folder} is not writable. Change its permissions, or choose another folder.")
-        raise OutputError(message.format(folder=output.parent))
+        raise OutputError(_(_NOT_WRITABLE).format(folder=output.parent))
     with locked(output_lock(output), output):
         remove_left_over(output.with_name(output.name + PARTS))  # by a command that was killed while it removed them
         if _has_content(output) and not force:
@@ -94,8 +96,7 @@ def output_lock(output: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        message = _("{folder} is not a folder of yours. Name another folder for temporary files: TMPDIR=FOLDER")
-        raise OutputError(message.format(folder=folder))
+        raise OutputError(_(_NOT_WRITABLE).format(folder=folder))
     return folder / f"{hashlib.sha256(os.fsencode(output.resolve())).hexdigest()}.lock"
 
 
@@ -108,7 +109,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     """
     import fcntl  # which not every system has
 
-    not_ours = _("elmo-zh did not write {path}, and needs this name. Move it away.").format(path=path)
+    not_ours = _(NOT_OURS).format(path=path)
     in_use = _("{path} is in use by another elmo-zh process. Wait until that process ends.").format(path=what)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -145,9 +146,8 @@ _LARGEST_DIGESTED_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of folder: its name, the files that show it without a mark, and the command that uses it."""
+    """A kind of folder: the files that show it without a mark, and the command that uses it."""
 
-    what: str
     files: tuple[str, ...]
     reader: tuple[str, ...] = ()
 
@@ -155,14 +155,14 @@ class Kind:
 # A bundle and a model in the layout of another program have no mark: their layouts are published, and bundle.json has
 # the digests of the bundle. Indexes, tasks, comparisons, probes and runs of earlier versions have none either.
 KINDS = {
-    "bundle": Kind(N_("a model bundle"), ("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
-    "run": Kind(N_("a run"), ("stages",)),
-    "index": Kind(N_("an index"), ("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
-    "task": Kind(N_("a trained task"), ("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
-    "comparison": Kind(N_("a comparison"), ("comparison.json", "comparison.md")),
-    "probe": Kind(N_("a probe"), ("probe.json", "probe.md")),
-    "vectors": Kind(N_("a folder of vectors"), ("info.json", "vectors.npy")),
-    "model": Kind(N_("a model in another program's layout"), ("options.json", "vocab.txt")),
+    "bundle": Kind(("options.json", "bundle.json"), ("embed", "file.txt", "--model")),
+    "run": Kind(("stages",)),
+    "index": Kind(("index.json", "occurrences.npy"), ("senses", "WORD", "--index")),
+    "task": Kind(("task.json", "*.safetensors"), ("task", "predict", "file.txt", "--task")),
+    "comparison": Kind(("comparison.json", "comparison.md")),
+    "probe": Kind(("probe.json", "probe.md")),
+    "vectors": Kind(("info.json", "vectors.npy")),
+    "model": Kind(("options.json", "vocab.txt")),
 }
 
 
@@ -228,11 +228,7 @@ def written_as(kind: str) -> Callable[[Path], bool]:
         there = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
         written = {MARK, *load_mark(folder).get("files", {})}
         if others := sorted({path.as_posix() for path in there if path.parts[0] != CACHE} - written):
-            message = _(
-                "{folder} contains {file}, which elmo-zh.json does not list as written by this command, so the folder"
-                " is not replaced. Move this file away or, if an earlier version wrote the folder, delete it."
-            )
-            raise OutputError(message.format(folder=folder, file=others[0]))
+            raise OutputError(_(NOT_OURS).format(path=folder / others[0]))
         return True
 
     return is_own

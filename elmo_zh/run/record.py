@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.config import Config, default_setting
 from elmo_zh.engine import EngineChoice
-from elmo_zh.errors import ElmoZhError, RunError
+from elmo_zh.errors import INSIDE_RUN, ElmoZhError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
@@ -212,8 +212,7 @@ def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
     if known:
         return str(known)
     if is_inside:
-        message = _("{path} is inside {run}, and a run cannot start from its own files. Choose another --run.")
-        raise RunError(message.format(path=path, run=run.path))
+        raise RunError(_(INSIDE_RUN).format(path=path, run=run.path))
     raise RunError.missing(path)
 
 

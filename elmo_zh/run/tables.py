@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 
 # Characters that would end a cell or a row of a TSV file.
@@ -22,8 +21,7 @@ Rows = Iterable[Mapping[str, Any]]
 def require_suffix(output: Path, known: Collection[str], option: str = "--output") -> None:
     """Raise ConfigError if the name of an output does not end in a known suffix."""
     if output.suffix not in known:
-        message = _("{option} {path}: the suffix does not name a known format. Use one of: {known}")
-        raise ConfigError(message.format(option=option, path=output, known=", ".join(known)))
+        raise ConfigError.unexpected(f"{option} {output}", ", ".join(f"*{suffix}" for suffix in known))
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:

@@ -299,6 +299,4 @@ def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     reasons = [f"{_(reason)}: {number:,}" for reason, number in sorted(others.items()) if reason != EMPTY]
     lines = counted(result.counts.lines, "{number} line", "{number} lines")
     found = "; ".join([_("{lines}, none kept").format(lines=lines), *reasons])
-    return CorpusError(
-        _("{names}: no text found ({found}). Use files that contain text.").format(names=names, found=found)
-    )
+    return CorpusError.no_text(f"{names} ({found})")

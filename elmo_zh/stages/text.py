@@ -112,7 +112,7 @@ def vocab(context: StageContext) -> StageResult:
     source, facts = _source_of_words(config), {}
     if source is not None:
         for output in (run.vocab, run.vocab_counts, run.character_counts):
-            require_no_input(output, [source], _("Copy the file elsewhere, and use the copy."))
+            require_no_input(output, [source], _("Choose another {option}.").format(option="--from"))
         name = "vocab.init" if config.vocab.init else "vocab.words"
         facts[name] = source_digest(run, "vocab", name, source)
 
@@ -190,13 +190,12 @@ def word2vec(context: StageContext) -> StageResult:
     dimension = config.model.projection_dim
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     if source:
-        require_no_input(run.word2vec, [source], _("Copy the file elsewhere, and use the copy."))
+        require_no_input(run.word2vec, [source], _("Choose another {option}.").format(option="--from"))
 
     def work() -> StageResult:
         vocabulary = load_vocabulary(run.vocab)
         if not config.word2vec.enabled:
             remove(run.word2vec)
-            reporter.note(_("word2vec: turned off; token embeddings will start at random."))
             return StageResult(outputs=[])
         counts = load_counts(run.vocab_counts, vocabulary)
         if source:

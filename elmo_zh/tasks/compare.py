@@ -327,9 +327,7 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
     if folds > 1:
         raise OptionError.together("--folds", "--dev, --test, train.*")
     if not num_tests:
-        raise CorpusError(
-            _("{data}: there are no test examples to score. Give a file: --test FILE").format(data=fit.files.data)
-        )
+        raise CorpusError.needs(fit.files.data, "--test FILE")
     return [dataset.split]
 
 

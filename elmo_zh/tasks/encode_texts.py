@@ -181,7 +181,7 @@ class VectorCache:
         shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
         joined = work.finished("join")
         if not joined:
-            require_disk_space(work.path / "vectors", 4 * int(np.prod(shape)))
+            require_disk_space(work.path / "vectors", 4 * int(np.prod(shape)), advice="--limit N")
             step = Step(
                 name="vectors", compute=partial(_write_vectors, embedder), unit="tokens", size=int, total=num_tokens
             )

@@ -161,7 +161,7 @@ def check_settings(settings: HeadSettings, inputs: Sequence[str]) -> None:
         if is_given:
             raise OptionError.together(option, other)
     if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
-        raise OptionError(_("--elmo-at output needs an input besides ELMo, for example: --inputs word2vec,elmo"))
+        raise OptionError.needs("--elmo-at output", "--inputs word2vec,elmo")
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import torch
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
 from elmo_zh.config import AUTOMATIC, Config
 from elmo_zh.id_store import IdStore, load_id_store
+from elmo_zh.invocation import needs
 from elmo_zh.language import N_, _
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.pictures.canvas import can_draw, in_language, save_picture
@@ -185,7 +186,7 @@ def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[s
         _draw_run(run, config, counts, lines)
         outputs.append(run.training_picture)
     else:
-        reporter.note(_("matplotlib is not installed, so training.png is not drawn."))
+        reporter.note(needs("training.png", "matplotlib", "words"))
     segmented = load_record(run.stage_record("segment"), damaged_is_none=True).get("counts", {})
     figures = TrainingFigures(
         train_tokens=trainer.store.train.num_tokens,

@@ -54,13 +54,13 @@ def test_the_command_gets_the_dataclass_with_its_defaults_or_the_values_given() 
 
 WRONG: list[tuple[str, Any, str]] = [
     ("head", "crf", "bilstm, linear"),
-    ("num_seeds", 0, "a whole number from 1 to 100"),
-    ("num_seeds", 1.5, "a whole number from 1 to 100"),
-    ("num_seeds", 10**30, "a whole number from 1 to 100"),
-    ("limit", 2**63, "a whole number, at least 1"),
-    ("rate", 0.0, "a number above 0, at most 1"),
-    ("rate", "nan", "a number above 0, at most 1"),
-    ("size", 3, "0, or a whole number, at least 4"),
+    ("num_seeds", 0, "a whole number (1<=x<=100)"),
+    ("num_seeds", 1.5, "a whole number (1<=x<=100)"),
+    ("num_seeds", 10**30, "a whole number (1<=x<=100)"),
+    ("limit", 2**63, "a whole number (x>=1)"),
+    ("rate", 0.0, "a number (0<x<=1)"),
+    ("rate", "nan", "a number (0<x<=1)"),
+    ("size", 3, "a whole number (0, x>=4)"),
     ("layers", "1,1", "all, average, top, mix, the number of a layer (0, 1, ...), or numbers such as 1,2"),
 ]
 

@@ -36,15 +36,15 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
 @pytest.mark.parametrize(
     ("command", "option", "advice"),
     [
-        ("pipeline", "--segmented", "Use the setting: --set text.segmenter=whitespace"),
-        ("train", "--epochs", "Use the setting: --set word2vec.epochs=VALUE, --set train.epochs=VALUE"),
+        ("pipeline", "--segmented", "That is --set text.segmenter=whitespace here."),
+        ("train", "--epochs", "That is --set word2vec.epochs=VALUE, --set train.epochs=VALUE here."),
         (
             "train",
             "--n-gpus",
             "Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN",
         ),
         ("train", "--all_clip_norm_val", "That is train.max_grad_norm here."),
-        ("info", "--path", "PATH is an argument: give it without --."),
+        ("info", "--path", "That is PATH here."),
     ],
 )
 def test_an_option_that_is_a_setting_or_an_argument(command: str, option: str, advice: str) -> None:

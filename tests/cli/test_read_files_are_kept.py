@@ -66,7 +66,7 @@ def test_a_text_in_a_folder_that_is_read_is_kept(used: Path) -> None:
         assert told.startswith("texts/a.tsv would replace texts"), words
         assert text.read_bytes() == before, words
     told = elmo_zh("segment", "new/segmented", "--run", "new", "--force").only_error()
-    assert told.startswith("new/segmented is in the run new, so it cannot be in the corpus.")
+    assert told.startswith("new/segmented is inside new, and a run cannot")
 
 
 def test_names_that_are_not_utf_8_are_printed(used: Path) -> None:

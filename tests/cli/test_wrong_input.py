@@ -56,7 +56,7 @@ def test_a_run_that_does_not_exist(sample_run: SampleRun, command: str) -> None:
     Path("runs").mkdir()
     Path("runs/law").symlink_to(sample_run.path)
     told = elmo_zh(command, "--run", "lwa").only_error()
-    assert told.startswith("lwa is not a run folder.")
+    assert told.startswith("lwa is not a run.")
     assert not Path("lwa").exists()
 
 
@@ -65,16 +65,16 @@ def test_a_bundle_is_no_run(run: Path) -> None:
     before = contents(model)
     for command in (("segment", "x.txt"), ("vocab",), ("export",), ("pipeline", "x.txt")):
         told = elmo_zh(*command, "--run", model).only_error()
-        assert told.startswith(f"{model} is a model bundle, not a run.")
+        assert told.startswith(f"{model} was not created by this command")
     assert contents(model) == before
 
 
 def test_a_folder_of_other_files_is_no_run() -> None:
     Path("texts").mkdir()
     Path("texts/a.txt").write_text(CHINESE, encoding="utf-8")
-    told = "texts is not a run folder and contains other files, such as a.txt. Choose another --run, such as"
+    told = "texts/a.txt was not created by this command, so it is not replaced. Choose another --run."
     for command in (("segment", "texts"), ("vocab",), ("plan", "texts"), ("pipeline", "texts")):
-        assert elmo_zh(*command, "--run", "texts").only_error() == f"{told} runs/new"
+        assert elmo_zh(*command, "--run", "texts").only_error() == told
     assert [path.name for path in Path("texts").iterdir()] == ["a.txt"]
 
 

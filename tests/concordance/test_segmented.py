@@ -20,7 +20,7 @@ def test_tokens_are_those_of_the_text(tmp_path: Path) -> None:
     near = elmo_zh("collocates", "下", text, "--segmented", "--min-count", 2, "--window", 0, 1, "--json").result()
     assert [row["word"] for row in near["rows"]] == ["雨"]
     keys = elmo_zh("keywords", text, "--segmented", "--where", "source ~ a", "--min-count", 1)
-    assert "Every line meets" in keys.only_error()
+    assert "One of the two sets of lines" in keys.only_error()
     # Across tokens: 下雨 is a candidate, and would not be if it were a token.
     limits = ("--min-count", 2, "--min-pmi", 0, "--min-entropy", 0, "--json")
     new = {row["word"] for row in elmo_zh("words", text, "--segmented", *limits).result()["rows"]}

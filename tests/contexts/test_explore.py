@@ -219,7 +219,7 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
         (("file\tsense", "c.txt"), "line 2 has 1 column; expected 2"),
         (("file\tsense", "d.txt\tx"), "line 2: d.txt does not name one text of the index"),
         (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: a.txt does not name one text of the index"),
-        (("line\tsense", "-1\tx"), "line 2: line is -1"),
+        (("line\tsense", "-1\tx"), "line 2: line = -1"),
     ],
 )
 def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
@@ -258,10 +258,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert (result["words"], result["occurrences"], result["bytes"]) == (["苹果"], 4, len(first))
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
-        (("a.index", "--word", "苹"), "苹 is not in the index a.index. Give a word"),
+        (("a.index", "--word", "苹"), "苹 is not in a.index. Give a word"),
         (("a.index",), "a.index: no content word of two or more characters occurs at least 20 times"),
-        (("a.index", "--output", "page.pdf"), "--output page.pdf: the suffix does not name a known format"),
-        (("none",), "none is not an index"),
+        (("a.index", "--output", "page.pdf"), "--output page.pdf; expected *.html, *.htm."),
+        (("none",), "none/index.json is missing. Create it with:"),
     ):
         assert elmo_zh("explore", "--output", "new.html", *wrong).only_error().startswith(message)
     assert not Path("new.html").exists()

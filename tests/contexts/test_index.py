@@ -65,7 +65,7 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
     assert found_occurrences(indexed(embedder, [path], tmp_path / "common")) == expected_occurrences(
         "很", "米饭", "和", "手机", "都", "齉"
     )
-    with pytest.raises(ElmoZhError, match=r"齉 occurs in the texts of .*, but the index has no vectors for this word"):
+    with pytest.raises(ElmoZhError, match="has no vectors of 齉"):
         ContextIndex.load(tmp_path / "common").count("齉")
     report = build(embedder, [path], tmp_path / "listed", words=frozenset({"齉", "，", "没有"}), layers=(1,))
     listed = ContextIndex.load(tmp_path / "listed")
@@ -157,7 +157,7 @@ def test_every_file_of_an_index_is_checked_when_it_is_read(folder_of_index: Path
             path.write_bytes(damaged)
             assert message_of(OutputError, lambda: read_everything(folder_of_index)).startswith(f"{path} is damaged")
         path.unlink()
-        with pytest.raises(OutputError, match=r"is missing|is not an index"):
+        with pytest.raises(OutputError, match="is missing"):
             ContextIndex.load(folder_of_index)
         path.write_bytes(content)
     without_digests(folder_of_index)

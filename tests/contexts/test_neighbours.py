@@ -95,9 +95,9 @@ def test_a_word_that_the_segmenter_does_not_cut(tmp_path: Path) -> None:
         ("\u200b", "我们吃\u200b苹果"),
         ("\a", "我们\a吃苹果"),
     ):
-        with pytest.raises(ElmoZhError, match=rf"{word} is not a word of the sentence: .* consists of 3 tokens"):
+        with pytest.raises(ElmoZhError, match=rf"{word} is not a word of the sentence"):
             found(embedder, word, sentence)
-    with pytest.raises(ElmoZhError, match=r"苹 is not a word of the sentence: '吃 苹果' consists of 2 tokens"):
+    with pytest.raises(ElmoZhError, match=r"苹 is not a word of the sentence.*: 吃 苹果"):
         found(embedder, "苹", "吃 苹果", segmented=True)
 
 
@@ -122,7 +122,7 @@ def test_the_commands(model: Path, tmp_path: Path) -> None:
     assert rows[0].endswith("a.txt:1")
     assert following.endswith("elmo-zh senses 苹果 --index new.index")
     unknown = ("neighbours", "香蕉", "--in", "香蕉", "--index", "new.index")
-    assert "香蕉 is not in the index new.index" in elmo_zh(*unknown, "--same-word").only_error()
+    assert "香蕉 is not in new.index" in elmo_zh(*unknown, "--same-word").only_error()
     assert "香蕉 is outside the model's vocabulary" in elmo_zh(*unknown).stderr
 
 

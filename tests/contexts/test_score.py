@@ -122,7 +122,7 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
     for options, told in (
         (["--json"], "--output FILE"),
         (["--keep-below", "3", "--keep-share", "0.5"], "--keep-below and --keep-share cannot be combined"),
-        (["--keep-share", "nan"], "nan; expected a number from 0 to 1"),
+        (["--keep-share", "nan"], "nan; expected a number (0<=x<=1)"),
     ):
         answer = elmo_zh("score", "a.txt", "--model", bundle, *options)
         assert answer.status == 2

@@ -176,9 +176,9 @@ def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
     arguments = ("--model", bundle)
     without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig())
     for typed, told in (
-        (("今天吃", "--word", "苹果"), "苹果 is not a word of the sentence: '今天吃' consists of 2 tokens (今天 吃)"),
-        (("今天吃", "--position", "2"), "--position 2 is too high: '今天吃' consists of 2 tokens (今天 吃)"),
-        (("--file", "a.txt", "--word", "苹果"), "a.txt: no line contains the word 苹果"),
+        (("今天吃", "--word", "苹果"), "苹果 is not a word of the sentence. Choose one of its words: 今天 吃"),
+        (("今天吃", "--position", "2"), "--position 2; expected 0<=N<=1 (今天 吃)"),
+        (("--file", "a.txt", "--word", "苹果"), "苹果 is not in a.txt"),
         (("今天", "--position", "0", "--model", without), f"{without} has no softmax"),
     ):
         assert elmo_zh("substitutes", *arguments, *typed).only_error().startswith(told)

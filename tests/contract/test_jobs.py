@@ -352,7 +352,7 @@ def test_a_disk_that_fails_once(make: Make, number: int, first: int, request: py
                 break  # there are no more moments
             except (OSError, FullDiskError) as error:
                 told = str(error)
-        assert ("The disk is full" if number == errno.ENOSPC else os.strerror(number)) in told
+        assert ("the disk is full" if number == errno.ENOSPC else os.strerror(number)) in told
         if job.output.exists():  # it has been renamed, but that may not be on disk
             assert contents_alone(job.output.parent).items() >= whole.items()
         else:

@@ -52,7 +52,7 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     path.write_bytes((csv_of(REVIEWS) + "4\r\n\r\n5,最后\r\n").encode("gb18030"))
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "", "最后"]
     assert notes_of(path) == [
-        "Reading hotel.csv: CSV, GB18030, column 2 (review)",
+        "Reading hotel.csv: csv, GB18030, --field 2 (review)",
         "hotel.csv: records without the chosen field become empty lines (1 of 6).",
     ]
     # As text it is what its bytes are, the header and all.
@@ -71,7 +71,7 @@ def test_the_items_of_a_json_array_are_lines(
     items = [{"id": 1}, {"text": "今天"}, {"text": ["我\n吃", "苹果"], "more": [1, [2]]}, {"text": "完"}, {"id": 5}]
     path.write_text(json.dumps(around(items), indent=indent), encoding="utf-8")
     assert lines_of(path) == ["", "今天", "我 吃 苹果", "完", ""]
-    assert notes_of(path)[0] == f"Reading a.json: JSON, UTF-8, field {field}"
+    assert notes_of(path)[0] == f"Reading a.json: json, UTF-8, --field {field}"
 
 
 def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:

@@ -180,11 +180,11 @@ def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monke
 
 
 HEADS = {
-    b"%PDF-1.7\n%\xe2\xe3": "a PDF file. ",
-    b"\xff\xd8\xff\xe0\0\x10JFIF": "an image. ",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office document. ",
-    b"\x7fELF\2\1\1": "a compiled program. ",
-    b"SQLite format 3\0": "an SQLite database. ",
+    b"%PDF-1.7\n%\xe2\xe3": "PDF. ",
+    b"\xff\xd8\xff\xe0\0\x10JFIF": "PNG, JPEG, GIF, TIFF. ",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "DOC, RTF. ",
+    b"\x7fELF\2\1\1": "ELF, Mach-O. ",
+    b"SQLite format 3\0": "SQLite. ",
 }
 
 

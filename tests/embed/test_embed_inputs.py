@@ -35,7 +35,7 @@ def test_a_table_is_embedded_record_by_record(sample_run: SampleRun, embedder: E
     assert tokens == [embedder.tokens(text) for text in texts]
     for found, expected in zip(vectors, embedder.embed(texts), strict=True):
         assert_close(found, expected)
-    assert f"Reading {hotel}: CSV, GB18030, column 2 (review)\n" in answer.stderr
+    assert f"Reading {hotel}: csv, GB18030, --field 2 (review)\n" in answer.stderr
     # As plain text the header is a line too.
     embed(sample_run, hotel, "--input-format", "text", "--force")
     assert len(read_dump(hotel.with_name("hotel.csv.hdf5"))[1]) == 6

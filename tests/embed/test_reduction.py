@@ -57,4 +57,4 @@ def test_mistakes_in_the_file_of_weights(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mix.json"
     path.write_bytes(content.encode("latin-1"))
     message = message_of(ElmoZhError, lambda: load_mix_weights(path, 2))
-    assert message.startswith(f"--mix-weights {path}: expected JSON with a finite number for each layer")
+    assert message.startswith(f'--mix-weights {path}; expected {{"scalar_parameters": [0.0, 0.0]')

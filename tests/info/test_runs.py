@@ -20,7 +20,7 @@ def test_a_run_that_is_only_segmented() -> None:
     assert any(line.startswith("Files checked: ") for line in lines)
     (text,) = Path("run/segmented").glob("heldout-*.txt")
     text.write_text("山\n", encoding="utf-8")
-    assert f"segmented/{text.name} has changed" in elmo_zh("info", "run", "--check").errors[0]
+    assert f"checks: segmented/{text.name}." in elmo_zh("info", "run", "--check").errors[0]
     lines = succeed("info", "run").stdout.splitlines()
     assert lines[-1].startswith("Next: ")
 
@@ -85,9 +85,7 @@ def test_runs_and_the_latest(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_runs() -> None:
-    assert elmo_zh("info").stdout.startswith(
-        "There are no runs in runs. Train a model with: elmo-zh pipeline my-texts/"
-    )
+    assert elmo_zh("info").stdout.startswith("runs is not a run. Begin one with: elmo-zh pipeline my-texts/")
     assert not elmo_zh("info", "--json").result()["runs"]
 
 

@@ -26,7 +26,7 @@ def test_what_did_not_fit(tmp_path: Path) -> None:
     for number in (errno.ENOSPC, errno.EDQUOT):
         with pytest.raises(FullDiskError) as caught, atomic_path(path) as unfinished:
             fill(unfinished, 1301, number)
-        assert f"The disk is full: no space is left for {path} after 1.3 kB." in str(caught.value)
+        assert f"{path} (1.3 kB): the disk is full." in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
@@ -35,8 +35,8 @@ def test_an_output_that_cannot_fit_is_refused_before_it_is_computed(
 ) -> None:
     shrink_disk(monkeypatch, free=10**9)
     output = tmp_path / "not there yet" / "out"
-    assert require_disk_space(output, 9e8) == "900.0 MB of disk space needed, 1.0 GB free"
-    for advice in ("", "--layers top"):
-        told = message_of(OutputError, lambda: require_disk_space(output, 1.1e9, advice=advice))  # noqa: B023
-        assert told.startswith(f"{output} needs 1.1 GB of disk space, but only 1.0 GB is free.")
-        assert advice in told
+    advice = "--layers top"
+    assert require_disk_space(output, 9e8, advice=advice) == "900.0 MB of disk space needed, 1.0 GB free"
+    told = message_of(OutputError, lambda: require_disk_space(output, 1.1e9, advice=advice))
+    assert told.startswith(f"{output} needs 1.1 GB of disk space, but only 1.0 GB is free.")
+    assert advice in told

@@ -245,7 +245,7 @@ def test_the_next_command_reads_and_trains_as_the_comparison(
     only_here = ("--seeds", "1", "--shares", "1", "--limit", "20", "--output", "found")
     arguments = ("task", "compare", "classify", "my likes.csv", *options, *training, *only_here)
     for wrong in (("--shares", "1,x"), ("--shares", "2"), ("--vectors", "name"), ("--vectors", "a=missing.npy")):
-        assert ": give " in " ".join(elmo_zh(*arguments, *wrong).stderr.split())
+        assert "; expected " in " ".join(elmo_zh(*arguments, *wrong).stderr.split())
     answer = succeed(*arguments)
     assert "| 100% of the labels (" in answer.stdout.splitlines()[0]
     assert Path("found", "curves.png").stat().st_size > 5000

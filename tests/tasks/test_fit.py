@@ -122,7 +122,7 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
     ("settings", "problem"),
     [
         ({"head": "linear", "elmo_at": "both"}, "--head linear and --elmo-at cannot be combined"),
-        ({"inputs": ("elmo",), "elmo_at": "output"}, "needs an input besides ELMo"),
+        ({"inputs": ("elmo",), "elmo_at": "output"}, "--elmo-at output needs --inputs"),
         ({"kind": "tag", "head": "linear", "inputs": ("elmo",)}, "tag --head linear and --inputs cannot"),
         ({"inputs": ("word2vec",)}, "has no word2vec vectors"),
     ],
@@ -151,7 +151,11 @@ DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
         BundleError,
         "was not found at that path",
     ),
-    (lambda path: changed(path, lambda f: f["model"].update(path="starter")), BundleError, "starter is not installed."),
+    (
+        lambda path: changed(path, lambda f: f["model"].update(path="starter")),
+        BundleError,
+        "elmo_zh_starter",
+    ),
 ]
 
 

@@ -120,7 +120,7 @@ PROBLEMS = [
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column"),
     (TAG, "a.conll", "\n\n", "has no labelled examples"),
     (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
-    (FORM, "a.conll", "李 O\n", "'form' is not the number of a CoNLL column"),
+    (FORM, "a.conll", "李 O\n", "'form'; expected a whole number (x>=1)."),
     (TAG, "a.json", LABEL_STUDIO, "a full export of Label Studio"),
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "has all 1,002 tokens in one sentence"),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),

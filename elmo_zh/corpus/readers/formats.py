@@ -9,7 +9,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import format_of_name
 from elmo_zh.corpus.counts import Form, Tally
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import NO_EFFECT, CorpusError
 from elmo_zh.language import _
 
 _HEAD_CHARACTERS = 2**16
@@ -37,8 +37,7 @@ class CorpusFormat:
     suffixes: tuple[str, ...] = ()
     # Returns whether a text with this start is in this format; for files without a known suffix.
     starts: Callable[[str], bool] | None = None
-    # The name for users, if it is not the name in the registry; and whether --field chooses among its fields.
-    title: str = ""
+    # Whether --field chooses among its fields.
     has_fields: bool = True
     # Whether files named .txt may be in this format, so that their start decides.
     is_in_text_files: bool = False
@@ -46,14 +45,10 @@ class CorpusFormat:
 
 def require_fields(field: str, names: Sequence[str], read_as: Sequence[Form]) -> None:
     """Raise CorpusError if --field was given, but no file was read in a format with fields."""
-    formats = [load_format(name) for name in sorted({form.format for form in read_as})]
-    if field and formats and not any(known.has_fields for known in formats):
-        raise CorpusError(
-            _(
-                "--field {field} has no effect on {name}, which is read as {format}. Leave out --field, or specify the"
-                " format, such as --input-format csv"
-            ).format(field=field, name=", ".join(names[:3]), format=", ".join(_(known.title) for known in formats))
-        )
+    formats = sorted({form.format for form in read_as})
+    if field and formats and not any(load_format(name).has_fields for name in formats):
+        other = f"{', '.join(names[:3])} (--input-format {', '.join(formats)})"
+        raise CorpusError(_(NO_EFFECT).format(name=f"--field {field}", other=other))
 
 
 def load_format(name: str) -> CorpusFormat:

@@ -303,11 +303,10 @@ def _starts_as_subtitles(head: str) -> bool:
     )
 
 
-TEXT = CorpusFormat(read=read_plain, title=N_("plain text"), has_fields=False, suffixes=(".txt", ".text"))
+TEXT = CorpusFormat(read=read_plain, has_fields=False, suffixes=(".txt", ".text"))
 WIKIEXTRACTOR = CorpusFormat(read=_read_wikiextractor, starts=lambda head: bool(_ARTICLE.match(head)))
 VERTICAL = CorpusFormat(
     read=_read_vertical,
-    title=N_("vertical text"),
     has_fields=False,
     suffixes=(".vrt", ".vert"),
     starts=_starts_as_vertical,
@@ -315,14 +314,12 @@ VERTICAL = CorpusFormat(
 )
 TAGGED = CorpusFormat(
     read=_read_tagged,
-    title=N_("words with tags"),
     has_fields=False,
     starts=_starts_as_tagged,
     is_in_text_files=True,
 )
 SUBTITLES = CorpusFormat(
     read=_read_subtitles,
-    title=N_("subtitles"),
     has_fields=False,
     suffixes=(".srt", ".vtt", ".ass", ".ssa", ".lrc"),
     starts=_starts_as_subtitles,

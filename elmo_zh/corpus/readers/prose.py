@@ -132,7 +132,6 @@ class _Page:
 
 HTML = CorpusFormat(
     read=read_html,
-    title="HTML",
     has_fields=False,
     suffixes=(".html", ".htm", ".xhtml"),
     starts=lambda head: bool(_HTML_START.match(head)),
@@ -199,4 +198,4 @@ def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iter
             yield token.content
 
 
-MARKDOWN = CorpusFormat(read=read_markdown, title="Markdown", has_fields=False, suffixes=(".md", ".markdown"))
+MARKDOWN = CorpusFormat(read=read_markdown, has_fields=False, suffixes=(".md", ".markdown"))

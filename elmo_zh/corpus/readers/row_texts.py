@@ -204,7 +204,7 @@ def _format(kind: str, **others: Any) -> CorpusFormat:
     return CorpusFormat(read=partial(_read, kind), **others)
 
 
-CSV = _format("csv", title="CSV", suffixes=(".csv",))
-TSV = _format("tsv", title="TSV", suffixes=(".tsv",))
-JSON = _format("json", title="JSON", suffixes=(".json",), starts=starts_as_json)
-JSON_LINES = _format("jsonl", title="JSON lines", suffixes=(".jsonl", ".ndjson"), starts=starts_as_json_lines)
+CSV = _format("csv", suffixes=(".csv",))
+TSV = _format("tsv", suffixes=(".tsv",))
+JSON = _format("json", suffixes=(".json",), starts=starts_as_json)
+JSON_LINES = _format("jsonl", suffixes=(".jsonl", ".ndjson"), starts=starts_as_json_lines)

@@ -113,9 +113,7 @@ def _starts_as_dump(head: str) -> bool:
     return start.startswith("<mediawiki") or (start.startswith("<?xml") and "<mediawiki" in head[:2000])
 
 
-WIKIDUMP = CorpusFormat(
-    read=read_wikidump, title=N_("MediaWiki dump"), has_fields=False, suffixes=(".xml",), starts=_starts_as_dump
-)
+WIKIDUMP = CorpusFormat(read=read_wikidump, has_fields=False, suffixes=(".xml",), starts=_starts_as_dump)
 
 
 # Namespaces whose links are not prose, in English and as the Chinese Wikipedia spells them.
