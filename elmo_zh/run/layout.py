@@ -67,10 +67,6 @@ class RunDir:
         """Return the segmented training files in order."""
         return sorted(self.segmented.glob("train-*.txt"))
 
-    def document_files(self) -> list[Path]:
-        """Return the files with the number of sentences in each document, one for each training file."""
-        return sorted(self.segmented.glob("train-*.documents"))
-
     def heldout_files(self) -> list[Path]:
         """Return the segmented held-out files in order."""
         return sorted(self.segmented.glob("heldout-*.txt"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig
-from elmo_zh.run.arrays import read_numbers, write_numbers
+from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.files import link_or_copy
 
 Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs that are too short to compare
@@ -84,10 +84,9 @@ def _has_near_copy(
     return is_near
 
 
-# A row for each paragraph of a shard: key, bytes, sentences, tokens, whether it starts a document, and signature.
+# A row for each paragraph of a shard: key, bytes, sentences, tokens, and signature.
 INDEX = np.dtype([
-    ("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("starts", "?"),
-    ("signature", "<u4", (PLACES,)),
+    ("key", "<u8"), ("bytes", "<u4"), ("sentences", "<u4"), ("tokens", "<u4"), ("signature", "<u4", (PLACES,)),
 ])  # fmt: skip
 # A row for each different text: its key, the sentences and tokens of one copy, how many copies there are, signature.
 TEXTS = np.dtype([
@@ -109,14 +108,14 @@ def paragraph_key(sentences: Iterable[str]) -> int:
     return int.from_bytes(hashlib.blake2b(paragraph_text(sentences).encode("utf-8"), digest_size=8).digest(), "big")
 
 
-def index_rows(paragraphs: Sequence[tuple[list[str], int, bool]]) -> NDArray[Any]:
-    """Return rows of dtype `INDEX` for paragraphs: sentences, number of tokens, whether each starts a document."""
+def index_rows(paragraphs: Sequence[tuple[list[str], int]]) -> NDArray[Any]:
+    """Return rows of dtype `INDEX` for paragraphs: the sentences and the number of tokens of each."""
     index = np.zeros(len(paragraphs), INDEX)
-    for row, (sentences, num_tokens, starts_document) in zip(index, paragraphs, strict=True):
+    for row, (sentences, num_tokens) in zip(index, paragraphs, strict=True):
         num_bytes = sum(len(sentence.encode("utf-8")) + 1 for sentence in sentences)
         row["key"], row["bytes"] = paragraph_key(sentences), num_bytes
-        row["sentences"], row["tokens"], row["starts"] = len(sentences), num_tokens, starts_document
-    index["signature"] = signatures([paragraph_text(sentences) for sentences, *_ in paragraphs])
+        row["sentences"], row["tokens"] = len(sentences), num_tokens
+    index["signature"] = signatures([paragraph_text(sentences) for sentences, _ in paragraphs])
     return index
 
 
@@ -206,7 +205,7 @@ def choose_texts(
 
 
 def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> tuple[int, int, list[tuple[int, str, int]]]:
-    """Write a shard's training text to `train`.txt and the sizes of its documents to `train`.documents.
+    """Write a shard's training text to the file `train`.
 
     Returns:
         The training sentences and tokens, and the held-out paragraphs: key, text and number of tokens.
@@ -216,12 +215,10 @@ def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> tuple[
     sentences, tokens = index["sentences"] * ~is_heldout, index["tokens"] * ~is_heldout
     heldout: list[tuple[int, str, int]] = []
     if is_heldout.any():
-        with shard.with_suffix(".txt").open("rb") as everything, train.with_suffix(".txt").open("wb") as file:
+        with shard.with_suffix(".txt").open("rb") as everything, train.open("wb") as file:
             heldout += _divide(everything, index, is_heldout, file)
     else:
-        link_or_copy(shard.with_suffix(".txt"), train.with_suffix(".txt"))
-    documents = _add_up_documents(index["starts"], sentences).astype("<u4")
-    write_numbers(train.with_suffix(".documents"), documents)
+        link_or_copy(shard.with_suffix(".txt"), train)
     return int(sentences.sum()), int(tokens.sum()), heldout
 
 
@@ -237,12 +234,3 @@ def _divide(
         yield int(index["key"][row]), everything.read(num_bytes).decode("utf-8"), int(index["tokens"][row])
         position = end
     shutil.copyfileobj(everything, train)
-
-
-def _add_up_documents(starts: NDArray[np.bool_], sentences: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return the number of training sentences in each document that has any, given where documents start."""
-    firsts = np.flatnonzero(starts)
-    if not len(firsts):
-        return np.zeros(0, np.int64)
-    counts = np.add.reduceat(sentences, firsts, dtype=np.int64)
-    return counts[counts > 0]

@@ -32,6 +32,7 @@ from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines, find_repeated, key_rule
 from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut
 from elmo_zh.segmenting.heldout import (
+    INDEX,
     choose_texts,
     divide_shard,
     find_near_copies,
@@ -106,26 +107,24 @@ class SegmentShards:
             unfinished_index.open("wb") as index,
         ):
             while some := list(islice(paragraphs, _PARAGRAPHS)):
-                file.write("".join(f"{sentence}\n" for sentences, *_ in some for sentence in sentences).encode("utf-8"))
+                file.write("".join(f"{sentence}\n" for sentences, _ in some for sentence in sentences).encode("utf-8"))
                 index.write(index_rows(some).tobytes())
         sources = {str(source): tally for source, tally in tallies.items()}
         return {"bytes": shard.num_bytes, "tallies": msgspec.to_builtins(sources)}
 
     def _iter_paragraphs(
         self, number: int, shard: TextShard, tallies: dict[int, Tally]
-    ) -> Iterator[tuple[list[str], int, bool]]:
-        """Yield the sentences of each kept line, the number of its tokens, and whether it starts a document."""
+    ) -> Iterator[tuple[list[str], int]]:
+        """Yield the sentences of each kept line, and the number of its tokens."""
         left_out = self.repeated.in_shard(number) if self.repeated else {}
         numbered = enumerate(shard.iter_lines())
         for source, num_lines in shard.load_runs().tolist():
             tally = tallies.setdefault(source, Tally())
-            is_first = True
             for line_number, line in islice(numbered, num_lines):
                 if (reason := left_out.get(line_number)) is not None:
                     tally.drop_line(REASONS[reason], line)
                 elif segmented := self.preparation.sentences(line, tally):
-                    yield list(map(" ".join, segmented)), sum(map(len, segmented)), is_first
-                    is_first = False
+                    yield list(map(" ".join, segmented)), sum(map(len, segmented))
 
 
 @dataclass(kw_only=True)
@@ -170,7 +169,7 @@ def segment_corpus(
     *,
     force: bool = False,
 ) -> SegmentedCorpus:
-    """Segment a corpus into `output`/{train,heldout}-*.txt with .documents; the old folder is replaced at the end."""
+    """Segment a corpus into `output`/{train,heldout}-*.txt; the old folder is replaced at the end."""
     # Raise the error for a missing package or a bad dictionary here, once and with its name, not in each worker.
     LineCleaner.build(config)
     if user_dictionary is not None:
@@ -210,7 +209,7 @@ class SegmentJob:
         version = describe_segmenter(self.config, self.user_dictionary)
         settings = {**result_settings(self.config), "segmenter_version": version}
         sources = [[part.source.name, part.stamp.num_bytes, part.stamp.modified_ns] for part in self.sources]
-        return {"shard_bytes": self.shard_bytes, "settings": settings, "sources": sources}
+        return {"index_row": INDEX.itemsize, "shard_bytes": self.shard_bytes, "settings": settings, "sources": sources}
 
     def make(self, path: Path, work: Work) -> SegmentedCorpus:
         """Segment the corpus and divide it."""
@@ -259,13 +258,12 @@ class SegmentJob:
         heldout: list[tuple[int, Path, int, str]] = []
         num_files = 0
         for shard in shards:
-            train = folder / f"train-{num_files:05d}"
+            train = folder / f"train-{num_files:05d}.txt"
             num_sentences, num_tokens, paragraphs = divide_shard(shard, chosen, train)
             if num_sentences:
                 num_files += 1
             else:
-                for suffix in (".txt", ".documents"):
-                    train.with_suffix(suffix).unlink()
+                train.unlink()
             counts.train_sentences += num_sentences
             counts.train_tokens += num_tokens
             for place_in_shard, (key, text, num_heldout) in enumerate(paragraphs):

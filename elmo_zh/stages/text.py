@@ -68,7 +68,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
                 reporter.warn(_("The corpus contains empty files: {names}.").format(names=first_ten(empty)))
             report_segmented(segmented, list(inputs), config.text, reporter)
             return StageResult(
-                outputs=[*run.train_files(), *run.document_files(), *run.heldout_files(), *([copy] if copy else [])],
+                outputs=[*run.train_files(), *run.heldout_files(), *([copy] if copy else [])],
                 counts=asdict(segmented.counts),
                 details={
                     **describe_reading(segmented, list(inputs), sources),

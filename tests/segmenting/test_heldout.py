@@ -38,7 +38,7 @@ def lowest_texts(shards: Sequence[list[Paragraph]], config: TextConfig) -> tuple
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, str(number)) for number in range(len(shards))]
         for path, shard in zip(paths, shards, strict=True):
-            rows = [(each.key, 1, each.num_sentences, each.num_tokens, False, np.zeros(16)) for each in shard]
+            rows = [(each.key, 1, each.num_sentences, each.num_tokens, np.zeros(16)) for each in shard]
             path.with_suffix(".index").write_bytes(np.array(rows, INDEX).tobytes())
         return load_lowest_texts(paths, config)
 

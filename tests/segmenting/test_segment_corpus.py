@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,10 +49,6 @@ def training_text(folder: Path) -> str:
     return "".join(text for name, text in files_of(folder).items() if name.startswith("train"))
 
 
-def documents_of(folder: Path) -> list[list[int]]:
-    return [np.fromfile(path, "<u4").tolist() for path in sorted(folder.glob("*.documents"))]
-
-
 WORDS = ["今天", "天气", "很好", "苹果", "我们", "一起", "去", "北京", "大学", "吃饭", "研究", "生命", "起源", "的"]
 
 
@@ -73,7 +68,6 @@ def test_files_and_counts_worked_out_by_hand(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "c", "好！ab？\n\n\u3000\n天　气", "雨。\r\n")
     counts = segment(corpus, tmp_path / "out", replace(CHARACTERS, heldout_share=0.0))
     assert files_of(tmp_path / "out") == {"train-00000.txt": "好 ！\na b ？\n天 气\n雨 。\n"}
-    assert documents_of(tmp_path / "out") == [[3, 1]]
     assert counts == SegmentCounts(
         files=2, documents=2, lines=5, characters=11, kept_characters=10, dropped={"lines without a word": 1},
         train_sentences=4, train_tokens=9, heldout_sentences=0, heldout_tokens=0,
@@ -87,11 +81,6 @@ def test_training_and_heldout_text_are_all_of_the_text(tmp_path: Path) -> None:
     heldout, train = (text.splitlines() for text in files.values())
     assert (len(heldout), len(train)) == (counts.heldout_sentences, counts.train_sentences)
     assert 200 <= len(heldout) < 205
-    # A document is listed if it has training text: with a paragraph each, none is held out in part.
-    one_each = replace(CHARACTERS, document="paragraph")
-    segment(corpus_of(tmp_path / "d", "\n\n".join(paragraphs)), tmp_path / "one", one_each)
-    [documents] = documents_of(tmp_path / "one")
-    assert (sum(documents), min(documents)) == (counts.train_sentences, 1)
     tokens = {name: text.split() for name, text in files.items()}
     assert (counts.heldout_tokens, counts.train_tokens) == tuple(len(found) for found in tokens.values())
     everything = sorted("".join(found) for found in tokens.values())
@@ -108,7 +97,6 @@ def test_shards_of_limited_bytes(tmp_path: Path) -> None:
         "train-00002.txt": "10\n11\n12\n",
         "train-00003.txt": "a\nb\n",
     }
-    assert documents_of(tmp_path / "out") == [[5], [5], [3], [2]]
     assert len(list(iter_sentences(sorted((tmp_path / "out").glob("*.txt"))))) == 15
 
 
