@@ -18,6 +18,6 @@ def project(tmp_path: Path) -> None:
 
 def test_in_the_folder_of_the_project_and_elsewhere(project: None) -> None:
     assert train_command("my texts/", "runs/new law") == "make train CORPUS='my texts/' RUN='runs/new law'"
-    assert elmo_zh("info").stdout.endswith("Train a model with: make train CORPUS=my-texts/\n")
+    assert elmo_zh("info").stdout.endswith("Begin one with: make train CORPUS=my-texts/\n")
     Path("Makefile").unlink()
     assert train_command("a b/") == "elmo-zh pipeline 'a b/' --run 'runs/a b'"
