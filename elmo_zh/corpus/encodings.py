@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
 from elmo_zh.corpus.sources import changed_error
-from elmo_zh.corpus.text_files import lines_of_chunks, whole_lines, with_line_feeds
+from elmo_zh.corpus.text_files import LONGEST_LINE, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 
@@ -266,7 +266,7 @@ class DecodedText:
             return (line.removesuffix("\r") for line in self._bounded(self.chunks(), _LONGEST_EXACT_LINE))
         return lines_of_chunks(self.chunks())
 
-    def whole_lines(self, longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
+    def whole_lines(self, longest: int = LONGEST_LINE, *, keeps_ends: bool = False) -> Iterator[str]:
         """Yield whole lines; raise CorpusError if one is longer than `longest`."""
         return self._bounded(with_line_feeds(self.chunks(), keeps_ends=keeps_ends), longest, keeps_ends=keeps_ends)
 

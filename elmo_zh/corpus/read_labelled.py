@@ -27,10 +27,9 @@ from elmo_zh.corpus.readers.columns import (
     Columns,
     Sample,
     cells_in,
-    guessed_columns,
+    find_columns,
     has_header,
     is_number,
-    known_columns,
     no_column,
     part_named,
     shown_names,
@@ -42,6 +41,7 @@ from elmo_zh.corpus.readers.examples import (
     Labelled,
     UnlabelledError,
     marks_span,
+    require_same_units,
 )
 from elmo_zh.corpus.readers.formats import find_format
 from elmo_zh.corpus.readers.rows import (
@@ -66,15 +66,15 @@ _FORMAT_OF_SUFFIX = {
 # Datasets for natural language inference give this label to examples on which the annotators did not agree.
 _NO_LABEL = "-"
 # fastText's prefix of labels.
-_FASTTEXT, _LONGEST_LINE = "__label__", 2**20
+_FASTTEXT = "__label__"
 # A file with no more examples may be sorted by label by chance.
 _LEAST_EXAMPLES = 20
 # Enough that even a file sorted by label shows several labels; and for a column that names the parts of the data.
 _SAMPLE_RECORDS, _PART_RECORDS = 20_000, 200
 # How many values of a column a message shows.
 _SHOWN_VALUES = 3
-# Without a header, at least this fraction of rows must have the same number of columns, if there are this many rows.
-_ALIKE_FRACTION, _LEAST_ROWS = 0.95, 10
+# In a text file that is a table, at least this fraction of the rows has the same number of columns.
+_ALIKE_FRACTION = 0.95
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
@@ -95,13 +95,8 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
             files.append(labelled)
     if not files:
         raise CorpusError(_("{path} contains no file of labelled examples. Give another file.").format(path=path))
-    if len({(labelled.scheme, labelled.by_words) for labelled in files}) > 1:
-        raise CorpusError(
-            _(
-                "The files in {name} tag different units (words or characters), or use different tag schemes. Give"
-                " files with the same units and scheme."
-            ).format(name=path)
-        )
+    for labelled in files:
+        require_same_units(labelled, files[0].scheme, files[0].name, by_words=files[0].by_words)
     examples = [example for labelled in files for example in labelled.examples]
     notes = dict.fromkeys(note for labelled in files for note in labelled.notes)
     return replace(files[0], name=str(path), examples=examples, notes=tuple(notes))
@@ -218,7 +213,7 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
 
     Spaces between words are removed, since texts to label have none; those between Latin words stay.
     """
-    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+    for number, line in enumerate(text.whole_lines(), start=1):
         labels, joined = list[str](), ""
         for word in line.split():
             if word.startswith(_FASTTEXT):
@@ -246,8 +241,9 @@ def _open_records(
     if with_label and rows.is_table and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
         raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
     places, has_names = _choose(rows, reading, with_label=with_label)
-    names = rows.names(has_header=has_names)
-    names = names[: len(rows.sample[0])] if has_names else names
+    usual_width = Counter(map(len, rows.sample)).most_common(1)[0][0]
+    width = len(rows.sample[0]) if has_names else max(usual_width, *(place + 1 for place in places))
+    names = rows.names(has_header=has_names)[:width]
     fields = [names[place] for place in places]
     columns = tuple(
         fields[n] if has_names and not fields[n].isdecimal() else str(place + 1) for n, place in enumerate(places)
@@ -263,7 +259,7 @@ def _open_records(
         where = what.format(number=row.number)
         problem_place = f"{text.name}: {where}"
         if rows.is_table:
-            _require_width(problem_place, row.values, len(names))
+            _require_width(problem_place, row.values, width)
         texts = (_cell(problem_place, row.values, field) for field in fields[: reading.num_texts])
         labels = (label for field in fields[reading.num_texts :] for label in _labels(problem_place, row.values, field))
         named = _part_of(problem_place, row.values, part) if part else ""
@@ -284,11 +280,8 @@ def _choose(rows: Rows, reading: Reading, *, with_label: bool) -> tuple[list[int
     """Return the columns of the texts and the label, and whether the columns have names."""
     sample, num_texts, is_table = rows.sample, reading.num_texts, rows.is_table
     header = [cell.strip() for cell in sample[0]]
-    known = known_columns(sample, num_texts, with_label=with_label, numbers=reading.regression)
-    guess = known
-    if is_table and known is None:
-        guess = guessed_columns(sample[1:] or sample, num_texts, with_label=with_label, numbers=reading.regression)
-    numbers = map(str, range(1, len(header) + 1)) if is_table and known is None else ()
+    guess = find_columns(sample, num_texts, with_label=with_label, numbers=reading.regression, is_table=is_table)
+    numbers = () if guess.has_names else map(str, range(1, len(header) + 1))
     wanted = reading.columns_in({*header, *numbers}, with_label=with_label)
     places: list[int] = []
     for column in wanted:
@@ -307,40 +300,26 @@ def _choose(rows: Rows, reading: Reading, *, with_label: bool) -> tuple[list[int
                 " --text-column, --label-column"
             ).format(name=rows.name, column=header[Counter(places).most_common(1)[0][0]])
         )
-    has_names = not is_table or known is not None or any(column and not column.isdecimal() for column in wanted)
+    has_names = guess.has_names or any(column and not column.isdecimal() for column in wanted)
     has_names = has_names or (with_label and len(sample) > 2 and has_header(sample, label=places[-1]))
-    counts = Counter(map(len, sample))
-    if not has_names and len(sample) >= _LEAST_ROWS and max(counts.values()) < _ALIKE_FRACTION * len(sample):
-        raise CorpusError(
-            _(
-                "{name}: the rows have from {least} to {most} columns. Put cells that contain the separator in quotes,"
-                " or separate the columns with tabs."
-            ).format(name=rows.name, least=min(counts), most=max(counts))
-        )
     return places, has_names
 
 
-def _guessed(name: str, sample: Sample, guess: Columns | None, place: int, num_texts: int) -> int:
+def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: int) -> int:
     """Return the column of a text, or of the label after the texts; raise CorpusError if none or several are found."""
     is_label = place == num_texts
-    columns = (guess.labels if is_label else guess.texts[place : place + 1]) if guess else ()
+    columns = guess.labels if is_label else guess.texts[place : place + 1]
     if len(columns) == 1 and columns[0] is not None and columns[0] < len(sample[0]):
         return columns[0]
     shown = "; ".join(_shown_column(sample, column) for column in columns if column is not None)
-    told = {"name": name, "names": shown or shown_names(sample[0])}
-    if is_label:
-        raise (CorpusError if shown else UnlabelledError)(
-            _(
-                "{name}: cannot tell which of these holds the label: {names}. Choose one, by name or by number,"
-                " counting from 1: --label-column NAME. For labelled spans, use task fit tag."
-            ).format(**told)
-        )
-    raise CorpusError(
-        _(
-            "{name}: cannot tell which of these holds the text: {names}. Choose one, by name or by number, counting"
-            " from 1: --text-column NAME. For pairs of texts, use task fit pairs."
-        ).format(**told)
+    message = _(
+        "{name}: cannot tell which of these holds the {what}: {names}. Choose one, by name or by number, counting from"
+        " 1: --{what}-column NAME."
     )
+    advice = f" {_('For labelled spans, use task fit tag.')}" if is_label else ""
+    what, names = "label" if is_label else "text", shown or shown_names(sample[0])
+    kind = UnlabelledError if is_label and not shown else CorpusError
+    raise kind(message.format(name=name, what=what, names=names) + advice)
 
 
 def _shown_column(sample: Sample, column: int) -> str:

@@ -28,9 +28,13 @@ class Source:
 
     name: str
     path: Path
-    file_name: str
     is_named: bool  # Whether the user named this file, not a folder that holds it
     is_local: bool = True  # Whether this is the user's own file, not a copy of standard input
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file without its folder."""
+        return self.path.name
 
     def content(self) -> Content:
         """Return the file as content."""
@@ -142,9 +146,7 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
     # A file with two names (relative and absolute, or a link) is read once.
     paths = sorted({path.resolve(): path for path in sorted(inside.texts, reverse=True)}.values())
     named = {Path(argument) for argument in arguments}
-    sources = tuple(
-        Source(name=shown(str(path)), path=path, file_name=path.name, is_named=path in named) for path in paths
-    )
+    sources = tuple(Source(name=shown(str(path)), path=path, is_named=path in named) for path in paths)
     for source in sources:
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
@@ -257,4 +259,4 @@ def spooled_input(path: Path, name: str) -> Source:
     make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return Source(name=name, path=path, file_name="stdin", is_named=True, is_local=False)
+    return Source(name=name, path=path, is_named=True, is_local=False)

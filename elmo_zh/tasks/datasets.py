@@ -4,7 +4,7 @@ import hashlib
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -25,7 +25,7 @@ from elmo_zh.corpus.readers.examples import (
     Labelled,
     UnlabelledError,
     count_labels,
-    describe_tags,
+    require_same_units,
 )
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _, ngettext
@@ -216,9 +216,10 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
                 " training stops."
             ).format(dev=Path(read["test"].name).name, train=files.data.name)
         )
-    _require_alike(read)
-    examples = [example for labelled in read.values() for example in labelled.examples]
     train = read["train"]
+    for labelled in read.values():
+        require_same_units(labelled, train.scheme, train.name, by_words=train.by_words)
+    examples = [example for labelled in read.values() for example in labelled.examples]
     dataset = Dataset(
         examples=examples,
         split=_split(read, files.seed, reporter),
@@ -264,20 +265,6 @@ def report_reading(labelled: Labelled, reporter: Reporter) -> None:
             "Reading {name}: {number} example; {notes}", "Reading {name}: {number} examples; {notes}", number
         ).format(name=labelled.name, number=f"{number:,}", notes="; ".join(labelled.notes))
     )
-
-
-def _require_alike(read: dict[str, Labelled]) -> None:
-    train = read["train"]
-    for labelled in read.values():
-        if bool(labelled.scheme) != bool(train.scheme) or labelled.by_words != train.by_words:
-            raise CorpusError(
-                _("{name} has {scheme}, but {name2} has {scheme2}. Give files that use the same kind of tag.").format(
-                    name=labelled.name,
-                    scheme=describe_tags(labelled.scheme, by_words=labelled.by_words),
-                    name2=train.name,
-                    scheme2=describe_tags(train.scheme, by_words=train.by_words),
-                )
-            )
 
 
 def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split:
@@ -333,7 +320,15 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for example in dataset.part("train"):
         labels_of.setdefault(example.key, set()).add(example.labels)
     for part in ("dev", "test"):
-        _compare_with_training(dataset, part, labels_of, reporter, has_classes=not reading.regression)
+        examples = dataset.part(part)
+        if not reading.regression:
+            warn_of_new_labels(part, examples, dataset.labels, reporter, marks_spans=bool(dataset.scheme))
+        if copies := sum(example.key in labels_of for example in examples):
+            reporter.warn(
+                _("{copies} of {parts} {part} texts also occur in training, so the scores are too optimistic.").format(
+                    copies=f"{copies:,}", parts=f"{len(examples):,}", part=part
+                )
+            )
     if contradictions := sum(len(labels) > 1 for labels in labels_of.values()):
         reporter.warn(
             _("Training texts that occur with different labels: {contradictions}.").format(
@@ -342,15 +337,14 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         )
 
 
-def _compare_with_training(
-    dataset: Dataset, part: str, texts: Collection[str], reporter: Reporter, *, has_classes: bool
-) -> None:
-    """Warn of labels that training lacks, and of texts that it has too."""
-    examples = dataset.part(part)
-    labels = count_labels((example.labels for example in examples), marks_spans=bool(dataset.scheme))
-    known = count_labels([dataset.labels], marks_spans=bool(dataset.scheme))
-    new = Counter({label: count for label, count in labels.items() if label not in known})
-    if has_classes and new:
+def warn_of_new_labels(
+    part: str, examples: Iterable[Example], known: Sequence[str], reporter: Reporter, *, marks_spans: bool
+) -> bool:
+    """Warn of labels that training lacks; return whether most are new."""
+    labels = count_labels((example.labels for example in examples), marks_spans=marks_spans)
+    names = count_labels([known], marks_spans=marks_spans)
+    new = Counter({label: count for label, count in labels.items() if label not in names})
+    if new:
         reporter.warn(
             _("{number} of {total} {part} labels never occur in training and count as wrong: {labels}.").format(
                 number=f"{new.total():,}",
@@ -359,9 +353,4 @@ def _compare_with_training(
                 labels=", ".join(label[:40] for label in sorted(new)[:_SHOWN_LABELS]),
             )
         )
-    if copies := sum(example.key in texts for example in examples):
-        reporter.warn(
-            _("{copies} of {parts} {part} texts also occur in training, so the scores are too optimistic.").format(
-                copies=f"{copies:,}", parts=f"{len(examples):,}", part=part
-            )
-        )
+    return 2 * new.total() > labels.total()

@@ -1,6 +1,5 @@
 """A trained task: the files of its folder, its description in task.json, and TaskModel, which labels text."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
@@ -19,14 +18,14 @@ from elmo_zh.checks import check_list, check_strings, refusal
 from elmo_zh.config.declare import problems_of
 from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, Reading
 from elmo_zh.corpus.read_labelled import read_labelled
-from elmo_zh.corpus.readers.examples import OUTSIDE, Example, UnlabelledError, count_labels, describe_tags
+from elmo_zh.corpus.readers.examples import Example, UnlabelledError, count_labels, require_same_units
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, file_digest, read_json, write_json
 from elmo_zh.run.outputs import claimed_output, require_unchanged, write_mark, written_as
 from elmo_zh.run.reporter import Reporter
-from elmo_zh.tasks.datasets import report_reading
+from elmo_zh.tasks.datasets import report_reading, warn_of_new_labels
 from elmo_zh.tasks.encode_texts import (
     FIRST_CHARACTER,
     TextEncoder,
@@ -327,24 +326,17 @@ class TaskModel:
             raise CorpusError(f"{error} {_('To label texts, use: elmo-zh task predict')}") from None
         report_reading(labelled, reporter)
         examples, settings = labelled.examples, description.settings
-        units = bool(labelled.scheme), labelled.by_words
-        if settings.kind == "tag" and units != (bool(description.scheme), description.by_words):
+        if settings.kind == "tag":
+            training = _("the training data")
+            require_same_units(labelled, description.scheme, training, by_words=description.by_words)
+        known, marks_spans = description.labels, bool(description.scheme)
+        if not settings.regression and warn_of_new_labels("test", examples, known, reporter, marks_spans=marks_spans):
             raise CorpusError(
                 _(
-                    "{data} has {scheme}, but the task was trained on {scheme2}. Give data tagged like the training"
-                    " data."
-                ).format(
-                    data=data,
-                    scheme=describe_tags(labelled.scheme, by_words=labelled.by_words),
-                    scheme2=describe_tags(description.scheme, by_words=description.by_words),
-                )
+                    "{data}: most labels are new to the task, which knows {known}. Give data that uses the task's"
+                    " labels, or name the column that holds them: --label-column NAME"
+                ).format(data=data, known=", ".join(count_labels([known], marks_spans=marks_spans))[:200])
             )
-        if not settings.regression:
-            counts, known = (
-                count_labels(labels, marks_spans=bool(description.scheme))
-                for labels in ((example.labels for example in examples), [description.labels])
-            )
-            _require_known_labels(data, counts, [*known], reporter)
         metric = main_metric(settings, description.scheme)
         scores = score_answers([example.labels for example in examples], self.answers(examples), metric)
         return metric, len(examples), scores
@@ -418,19 +410,3 @@ def _read(path: Path, description: TaskDescription, read: Callable[[Path], Weigh
         return read(path)
     except (SafetensorError, RuntimeError, ValueError, KeyError, OverflowError) as error:
         raise RunError.damaged(path, error) from None
-
-
-def _require_known_labels(data: Path, counts: Counter[str], known: Sequence[str], reporter: Reporter) -> None:
-    """Warn about labels that a task does not know; raise CorpusError if most labels are unknown."""
-    del counts[OUTSIDE]
-    new = sorted(counts.keys() - set(known))
-    shown = ", ".join(new[:10])[:200]
-    if 2 * sum(counts[label] for label in new) > counts.total():
-        raise CorpusError(
-            _(
-                "{data}: most labels are new to the task: {shown}. The task knows {known}. Give data that uses the"
-                " task's labels, or name the column that holds them: --label-column NAME"
-            ).format(data=data, shown=shown, known=", ".join(known[:10])[:200])
-        )
-    if new:
-        reporter.warn(_("Labels that the task does not know count as wrong: {shown}.").format(shown=shown))

@@ -21,7 +21,7 @@ CONFIG = TextConfig()
 
 
 def source_of(path: Path) -> Source:
-    return Source(name=str(path), path=path, file_name=path.name, is_named=True)
+    return Source(name=str(path), path=path, is_named=True)
 
 
 def read_whole(path: Path, config: TextConfig) -> tuple[list[list[str]], Tally]:

@@ -147,7 +147,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert "labels.xlsx; expected *." in told
     assert elmo_zh("task", "predict", bare, "--task", bare).only_error().startswith("bare.csv has no trained task")
     told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位").only_error()
-    assert "most labels are new to the task: 东, 西" in told
+    assert "most labels are new to the task" in told
 
     def texts(path: Path, *options: str) -> list[str]:
         answer = elmo_zh("task", "predict", path, "--task", "t", *options)

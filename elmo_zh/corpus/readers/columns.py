@@ -161,32 +161,34 @@ def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
 
 
 class Columns(NamedTuple):
-    """The columns of the texts, None for any unknown one, and all columns that could hold the label."""
+    """The columns of the texts, None for any unknown one; all that could hold the label; whether they have names."""
 
     texts: tuple[int | None, ...]
-    labels: tuple[int, ...] = ()
+    labels: tuple[int, ...]
+    has_names: bool
 
 
-def known_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Find text and label columns by the names in the first row, then by content; return None if no name is known."""
+def find_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool, is_table: bool) -> Columns:
+    """Find text and label columns by the names in the first row, then by content.
+
+    In a table without any known name, texts have the most Chinese, and labels repeat.
+    """
     header = [cell.strip().lower() for cell in sample[0]]
-    rows = sample[1:]
-    labels = _named_labels(rows, header, numbers=numbers)
-    pair = pair_in(header)
+    labels, pair = _named_labels(sample[1:], header, numbers=numbers), pair_in(header)
     if num_texts == 2:
         texts: tuple[int | None, ...] = tuple(map(header.index, pair)) if pair else (None, None)
     else:
         single = (*TEXT_NAMES, *(first for first, second in PAIR_NAMES if second not in header))
         texts = (next((header.index(name) for name in single if name in header), None),)
-    if not labels and pair is None and None in texts:
-        return None
-    others = [place for place, name in enumerate(header) if not _NUMBERING.fullmatch(name)]
-    others = [place for place in others if place not in labels and place not in texts]
-    if labels and None in texts and not (pair and num_texts == 1):
-        texts = _texts_among(rows, others, num_texts) or texts
+    has_names = not is_table or bool(labels or pair) or None not in texts
+    rows = sample[1:] if has_names else sample[1:] or sample
+    names = header if has_names else [""] * max(map(len, sample))
+    others = [place for place, name in enumerate(names) if place not in labels and not _NUMBERING.fullmatch(name)]
+    if None in texts and (labels or not has_names) and not (pair and num_texts == 1):
+        texts = _texts_among(rows, [place for place in others if place not in texts], num_texts) or texts
     if not labels and with_label and None not in texts:
-        labels = _likely_labels(rows, others, numbers=numbers)
-    return Columns(texts, labels)
+        labels = _likely_labels(rows, [place for place in others if place not in texts], numbers=numbers)
+    return Columns(texts, labels, has_names)
 
 
 def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
@@ -195,17 +197,6 @@ def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tupl
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_in(rows, column)) for column in found))
     return next((_likely_labels(rows, found, numbers=numbers) or found[:1] for found in ranked if found), ())
-
-
-def guessed_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool) -> Columns | None:
-    """Guess the columns of a table without known names: texts have the most Chinese, and labels repeat."""
-    width = max(map(len, sample))
-    texts = _texts_among(sample, range(width), num_texts)
-    if texts is None or width < num_texts + with_label:
-        return None
-    return Columns(
-        texts, _likely_labels(sample, [place for place in range(width) if place not in texts], numbers=numbers)
-    )
 
 
 def _likely_labels(rows: Sample, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:

@@ -58,6 +58,19 @@ class Labelled:
     notes: tuple[str, ...] = ()  # notes for users on how the file was read and what is unusual in it
 
 
+def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words: bool) -> None:
+    """Raise CorpusError unless a file is tagged like `other` data, spans or units, of words or of characters."""
+    if bool(labelled.scheme) != bool(scheme) or labelled.by_words != by_words:
+        raise CorpusError(
+            _("{name} has {tags}, but {other} has {other_tags}. Give data with the same kind of tag.").format(
+                name=labelled.name,
+                tags=describe_tags(labelled.scheme, by_words=labelled.by_words),
+                other=other,
+                other_tags=describe_tags(scheme, by_words=by_words),
+            )
+        )
+
+
 def describe_tags(scheme: str, *, by_words: bool) -> str:
     """Describe for users how the data is tagged."""
     if scheme:

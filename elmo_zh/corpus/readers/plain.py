@@ -171,7 +171,6 @@ def _attributes(tag: str) -> dict[str, str]:
     return {name: html.unescape(double or single) for name, double, single in _ATTRIBUTE.findall(tag)}
 
 
-_LONGEST_LINE = 2**20
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)/?>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 # Elements that hold other text than one sentence; a line never goes beyond them.
@@ -212,7 +211,7 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
             yield Record(" ".join(tokens), columns, document)
             tokens.clear()
 
-    for line in text.whole_lines(_LONGEST_LINE):
+    for line in text.whole_lines():
         tag = _TAG_LINE.fullmatch(line.strip())
         token = "" if tag else _token_of(line)
         tally.drop("vertical: columns and tags", len(line) - len(token), items=0)
@@ -247,7 +246,7 @@ def _starts_as_vertical(head: str) -> bool:
 
 def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield the words of each line without their tags."""
-    for line in text.whole_lines(_LONGEST_LINE):
+    for line in text.whole_lines():
         matches = [(item, _WORD_AND_TAG.fullmatch(item)) for item in line.split() if not _NUMBER.fullmatch(item)]
         words = " ".join(_SOUND.sub("", match[1]) if match else item for item, match in matches)
         tally.drop("tags of words", max(0, len(line) - len(words)), items=0)
@@ -276,7 +275,7 @@ def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally) -> Ite
     """Yield each line that subtitles (SRT, WebVTT, ASS) or lyrics (LRC) show, without time codes and styles."""
     is_ass = bool(_ASS.match(text.head(2**10)))
     is_text = False
-    for line in text.whole_lines(_LONGEST_LINE):
+    for line in text.whole_lines():
         lines: list[str] = []
         is_cue = bool(_CUE.fullmatch(line))
         if is_ass:

@@ -68,7 +68,6 @@ class _Opened(NamedTuple):
     rows: Iterator[Row]
     paths: Sequence[str]
     no_text: CorpusError | None = None
-    is_wiki: bool = False  # whether texts have language variants
 
     def iter_texts(self, tally: Tally) -> Iterator[tuple[list[str], Row]]:
         """Yield the texts of each row, and the row; rows without text are counted but still yielded."""
@@ -78,7 +77,8 @@ class _Opened(NamedTuple):
             if not texts:
                 tally.drop(WITHOUT_FIELD, sum(len(value) for _path, value in texts_with_paths(row.values)))
             has_text = has_text or bool(texts)
-            yield [without_variants(text) for text in texts] if self.is_wiki else texts, row
+            is_wiki = row.values.keys() >= _WIKI_FIELDS
+            yield [without_variants(text) for text in texts] if is_wiki else texts, row
         if not has_text and self.no_text is not None:
             raise self.no_text
 
@@ -160,7 +160,6 @@ def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[li
 
 def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
     """Open JSON; the fields are those that the user named, or the one that clearly holds the text."""
-    is_wiki = False
     if kind == "json":
         texts = list(islice(iter_texts(text), _SAMPLE_TEXTS))
     else:
@@ -171,7 +170,6 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
                 text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
             )
         texts = [pair for row in first for pair in texts_with_paths(row.values)]
-        is_wiki = all(row.values.keys() >= _WIKI_FIELDS for row in first)
     paths = list(parse_fields(config.field))
     no_text: CorpusError = CorpusError(
         _("{name}: no record has text in the field {field}. Choose fields that have text, such as {names}.").format(
@@ -192,7 +190,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
     if kind == "json":
         items = enumerate(iter_items(text, paths), start=1)
         return _Opened((Row(number, as_values(item)) for number, item in items), paths, no_text)
-    return _Opened(chain(first, rows), paths, no_text, is_wiki)
+    return _Opened(chain(first, rows), paths, no_text)
 
 
 def _unclear(name: str, shown: str) -> UnsuitableError:

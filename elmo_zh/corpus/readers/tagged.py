@@ -12,8 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from elmo_zh.config import TextConfig
@@ -43,7 +44,6 @@ from elmo_zh.text.normalise import identity_spans
 from elmo_zh.text.script import HAN, count_han
 from elmo_zh.text.segmenters import build_segmenter
 
-_LONGEST_LINE = 2**20
 # Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
 _CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
 _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
@@ -70,23 +70,15 @@ _SPAN_KEYS = (
     ("label", "type", "tag", "category", "entity_type", "label_type", "labels", "类型"),
     ("text", "entity", "word", "name", "mention", "surface"),
 )
-_DIGITS, _LARGEST = re.compile(r"\s*-?\d{1,15}\s*"), 10**15
+_WHOLE = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
 # Characters that count as two in UTF-16, in which browsers count.
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 # Spans are doubted if a larger fraction of a sample ends inside words, and less than half of it in the other reading.
 _MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
 
 
-class _Token(NamedTuple):
-    """A token with its tag, the number of columns on its line, and whether the line is CoNLL-U."""
-
-    token: str
-    tag: str
-    num_columns: int = 2
-    is_conllu: bool = False
-
-
-Sentence = list[_Token]
+# The tokens of a sentence with their tags.
+Sentence = list[tuple[str, str]]
 
 
 def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
@@ -111,9 +103,8 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             where = f"{text.name}: " + _("record {number}")
             sentences = [_listed(where.format(number=n), *map(record.get, fields)) for n, record in records]
         else:
-            sentences = list(_sentences_of_lines(text, *columns))
-            _require_sentences(text.name, sentences, checks_columns=not reading.label_column)
-        examples, notes, by_words = _examples_of(text.name, sentences)
+            sentences, by_words = _sentences_of_lines(text, *columns)
+        examples, notes, by_words = _examples_of(text.name, sentences, by_words=by_words)
         scheme = detect_scheme(chain.from_iterable(example.labels for example in examples), text.name)
         if scheme:
             examples, num_wrong = in_bioes(examples)
@@ -153,51 +144,52 @@ def _wrong(where: str, problem: str, line: str) -> CorpusError:
     )
 
 
-def _require_sentences(name: str, sentences: Sequence[Sentence], *, checks_columns: bool) -> None:
-    """Raise CorpusError if lines are probably sentences, not tokens, or if no blank lines separate the sentences."""
-    tokens = [row for rows in sentences for row in rows]
-    counts = Counter(row.num_columns for row in tokens)
-    problem = ""
-    if len(sentences) == 1 and len(tokens) > _LONGEST_SENTENCE:
-        problem = _("has all {number:,} tokens in one sentence").format(number=len(tokens))
-    elif checks_columns and counts and max(counts.values()) < _ALIKE_FRACTION * counts.total():
-        problem = _("has lines of {least} to {most} columns").format(least=min(counts), most=max(counts))
-    if problem:
-        raise _wrong(name, problem, " ".join(row.token for row in tokens[:10]))
-
-
-def _examples_of(name: str, sentences: Sequence[Sentence]) -> tuple[list[Example], list[str], bool]:
+def _examples_of(name: str, sentences: Sequence[Sentence], *, by_words: bool) -> tuple[list[Example], list[str], bool]:
     """Convert tagged sentences to examples; return them with notes, and whether their units are words."""
-    sentences = [rows for rows in sentences if rows]
+    sentences = [sentence for sentence in sentences if sentence]
     if not sentences:
         raise CorpusError(_(NO_EXAMPLES).format(name=name))
-    tokens = [row.token for rows in sentences for row in rows]
+    tokens = [token for sentence in sentences for token, _tag in sentence]
     long = [token for token in tokens if len(token) >= _LONG_TOKEN and count_han([token]) >= _LONG_TOKEN]
     if len(long) > _MOST_LONG * len(tokens):
         raise _wrong(name, _("has tokens that are no words"), long[0])
     notes: list[str] = []
     if _are_numbered(sentences):
-        sentences = [[row._replace(token=_without_place(row.token)) for row in rows] for rows in sentences]
+        sentences = [[(_without_place(token), tag) for token, tag in sentence] for sentence in sentences]
         notes.append(_("tokens are characters with their position in a word; the positions were dropped"))
-    lengths = Counter(len(row.token) == 1 for rows in sentences for row in rows if HAN.search(row.token))
-    by_words = sentences[0][0].is_conllu or lengths[True] < _CHARACTER_FRACTION * lengths.total()
-    return [_example(rows, by_words=by_words) for rows in sentences], notes, by_words
+    lengths = Counter(len(token) == 1 for sentence in sentences for token, _tag in sentence if HAN.search(token))
+    by_words = by_words or lengths[True] < _CHARACTER_FRACTION * lengths.total()
+    return [_example(sentence, by_words=by_words) for sentence in sentences], notes, by_words
 
 
-def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) -> Iterator[Sentence]:
-    rows: Sentence = []
-    is_first, has_tabs = True, False
-    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) -> tuple[list[Sentence], bool]:
+    """Return the sentences of CoNLL, and whether it is CoNLL-U, whose tokens are words.
+
+    Raises:
+        CorpusError: If lines are probably sentences, not tokens, or if no blank lines separate the sentences.
+    """
+    sentences: list[Sentence] = [[]]
+    num_columns, is_conllu, has_tabs = Counter[int](), False, False
+    for number, line in enumerate(text.whole_lines(), start=1):
         if not line.strip("\r\n\t "):
-            yield rows
-            rows = []
-        elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not rows)):
+            sentences.append([])
+        elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not sentences[-1])):
             cells, where = _cells(line), _("{name}: line {number}").format(name=text.name, number=number)
-            if len(cells) < 2 and is_first:
+            if len(cells) < 2 and not num_columns:
                 raise UnlabelledError(*_wrong(where, _few_columns(cells), line).messages)
-            is_first, has_tabs = False, "\t" in line
-            rows += _token(where, line, cells, text_column, label_column)
-    yield rows
+            num_columns[len(cells)] += 1
+            is_conllu, has_tabs = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal(), "\t" in line
+            # In CoNLL-U, multiword tokens and empty nodes are not in the text.
+            if not is_conllu or cells[0].isdecimal():
+                sentences[-1].append(_token(where, line, cells, text_column, label_column, is_conllu=is_conllu))
+    problem = ""
+    if sum(map(bool, sentences)) == 1 and num_columns.total() > _LONGEST_SENTENCE:
+        problem = _("has all {number:,} tokens in one sentence").format(number=num_columns.total())
+    elif not label_column and num_columns and max(num_columns.values()) < _ALIKE_FRACTION * num_columns.total():
+        problem = _("has lines of {least} to {most} columns").format(least=min(num_columns), most=max(num_columns))
+    if problem:
+        raise _wrong(text.name, problem, " ".join(token for sentence in sentences for token, _tag in sentence[:10]))
+    return sentences, is_conllu
 
 
 def _is_comment(line: str) -> bool:
@@ -219,24 +211,23 @@ def _few_columns(cells: Sequence[str]) -> str:
     return counted(len(cells), "has {number} column", "has {number} columns")
 
 
-def _token(where: str, line: str, cells: Sequence[str], text_column: str, label_column: str) -> Iterator[_Token]:
-    """Yield the token of a line; nothing for a multiword token or an empty node of CoNLL-U, which are not in the text.
+def _token(
+    where: str, line: str, cells: Sequence[str], text_column: str, label_column: str, *, is_conllu: bool
+) -> tuple[str, str]:
+    """Return the token of a line, and its tag.
 
     Columns are separated by tabs, otherwise by spaces, and numbered from 1. By default the token is in the first column
     and the tag in the last; in CoNLL-U, in the second and the fourth.
     """
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise _wrong(where, _("has several words with their tags"), line)
-    is_conllu = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal()
-    if is_conllu and not cells[0].isdecimal():
-        return
     places = _place(text_column, _FORM if is_conllu else 1), _place(label_column, _UPOS if is_conllu else len(cells))
     if len(cells) < 2 or max(places) > len(cells):
         raise _wrong(where, _few_columns(cells), line)
     token, tag = (cells[place - 1] for place in places)
     if not token or not tag.strip():
         raise _wrong(where, _("has no tag") if token else _("has no token"), line)
-    yield _Token(token, tag.strip(), len(cells), is_conllu)
+    return token, tag.strip()
 
 
 def _place(column: str, default: int) -> int:
@@ -248,8 +239,8 @@ def _place(column: str, default: int) -> int:
 def _are_numbered(sentences: Sequence[Sentence]) -> bool:
     """Return whether tokens end in their position within a word: 0, or one more than the previous token's."""
     fitting = Counter[bool]()
-    for rows in sentences:
-        matches = [_NUMBERED.fullmatch(row.token) for row in rows]
+    for sentence in sentences:
+        matches = [_NUMBERED.fullmatch(token) for token, _tag in sentence]
         places = [int(match[2]) if match else -1 for match in matches]
         fitting.update(after in (0, before + 1) for before, after in pairwise([-1, *places]))
     return fitting[True] >= _CHARACTER_FRACTION * fitting.total()
@@ -260,14 +251,14 @@ def _without_place(token: str) -> str:
     return match[1] if match else token.rstrip("0123456789") or token
 
 
-def _example(rows: Sentence, *, by_words: bool) -> Example:
-    text, units = "", np.zeros((len(rows), 2), np.int32)
-    for place, row in enumerate(rows):
-        text += " " if by_words and needs_space(text, row.token) else ""
-        units[place] = (len(text), len(text) + len(row.token))
-        text += row.token
-    words = tuple(row.token for row in rows) if by_words else None
-    return Example((text,), tuple(row.tag for row in rows), units, words)
+def _example(sentence: Sentence, *, by_words: bool) -> Example:
+    text, units = "", np.zeros((len(sentence), 2), np.int32)
+    for place, (token, _tag) in enumerate(sentence):
+        text += " " if by_words and needs_space(text, token) else ""
+        units[place] = (len(text), len(text) + len(token))
+        text += token
+    tokens, tags = zip(*sentence, strict=True)
+    return Example((text,), tags, units, tokens if by_words else None)
 
 
 def needs_space(before: str, after: str) -> bool:
@@ -302,7 +293,7 @@ def _listed(where: str, tokens: Any, tags: Any) -> Sentence:
                 where=where, wrong=repr(wrong[0] if wrong else "")
             )
         )
-    return [_Token(token, tag.strip()) for token, tag in zip(tokens or (), tags or (), strict=True)]
+    return [(token, tag.strip()) for token, tag in zip(tokens or (), tags or (), strict=True)]
 
 
 def _records_of_table(text: DecodedText) -> list[tuple[int, dict[str, Any]]]:
@@ -319,7 +310,7 @@ def _records_of_table(text: DecodedText) -> list[tuple[int, dict[str, Any]]]:
 
 def _rows_of_lists(text: DecodedText) -> Iterator[tuple[int, list[list[str]]]]:
     """Yield the number of each row below a header, and its cells divided into items."""
-    for number, line in enumerate(text.whole_lines(_LONGEST_LINE), start=1):
+    for number, line in enumerate(text.whole_lines(), start=1):
         cells = line.split("\t")
         if line.strip() and not (number == 1 and cells[-1].strip().lower() in LABEL_NAMES):
             separators = (_ITEM_SEPARATOR if _ITEM_SEPARATOR in cell else " " for cell in cells)
@@ -456,11 +447,10 @@ def _wrong_span(where: str, span: Any, problem: str) -> CorpusError:
 
 
 def _whole(value: Any) -> int | None:
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        return int(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST and value == int(value):
-        return int(value)
-    return None
+    try:
+        return msgspec.convert(value, _WHOLE, strict=False)
+    except msgspec.ValidationError:
+        return None
 
 
 def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tuple[_Convention, list[str]]:

@@ -160,17 +160,16 @@ def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
     if num_unclosed(page) * len(page) > MOST_UNCLOSED_WORK:
         tally.drop("wikitext: page with unclosed markup", len(page))
         return
-    plain = without_variants(page)
-    if len(plain) < len(page):
-        tally.drop("wikitext: other Chinese variants", len(page) - len(plain))
-    prose = _Page(plain, tally).prose()
-    shown = _SWITCH.sub("", prose)
-    if len(shown) < len(prose):
-        tally.drop("wikitext: behavior switch", len(prose) - len(shown))
-    prose, shown = shown, _EMPTY_BRACKETS.sub("", shown)
-    if len(shown) < len(prose):
-        tally.drop("wikitext: brackets left empty", len(prose) - len(shown))
-    yield from lines_of(shown)
+
+    def counted(kind: str, before: str, after: str) -> str:
+        if len(after) < len(before):
+            tally.drop(f"wikitext: {kind}", len(before) - len(after))
+        return after
+
+    page = counted("other Chinese variants", page, without_variants(page))
+    prose = _Page(page, tally).prose()
+    prose = counted("behavior switch", prose, _SWITCH.sub("", prose))
+    yield from lines_of(counted("brackets left empty", prose, _EMPTY_BRACKETS.sub("", prose)))
 
 
 def _without_open_comment(source: str, tally: Tally) -> str:
