@@ -36,7 +36,7 @@ class CorpusFormat:
     # Files with these suffixes, such as ".csv", are taken from folders and read in this format.
     suffixes: tuple[str, ...] = ()
     # Returns whether a text with this start is in this format; for files without a known suffix.
-    starts: Callable[[str], bool] | None = None
+    starts: Callable[[str], bool] = lambda _head: False
     # Whether --field chooses among its fields.
     has_fields: bool = True
     # Whether files named .txt may be in this format, so that their start decides.
@@ -66,7 +66,7 @@ def find_format(text: DecodedText, wanted: str) -> str:
     head = text.head(_HEAD_CHARACTERS)
     for name in ("jsonl",) if by_name == "json" else CORPUS_FORMATS.names():
         known = load_format(name)
-        if known.starts is not None and (known.is_in_text_files or by_name != "text") and known.starts(head):
+        if (known.is_in_text_files or by_name != "text") and known.starts(head):
             # A single line that is numbered is read as JSON, whose records may be in an array inside it.
             return "json" if name == "jsonl" and text.is_numbered and "\n" not in head.strip() else name
     return by_name or "text"

@@ -16,8 +16,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.formats import CorpusFormat, Record
-from elmo_zh.corpus.readers.rows import starts_as_objects
+from elmo_zh.corpus.readers.formats import CorpusFormat, Record, load_format
 from elmo_zh.corpus.text_files import joined_lines, usual_width
 from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import first_ten
@@ -44,7 +43,6 @@ LAYOUTS = {
 _LEAST_LINES, _MOST_LINES = 4, 200
 _SENTENCE_END = re.compile(r"[。！？!?…；;：:”’」』）)》\"]\s*$")
 _TIME = re.compile(r"\s*[\[(（【<]?(?:\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?[ T]*)?\d{1,2}[:：]\d{2}(?:[:：]\d{2})?")
-_HTML = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
 _MARKUP_START = re.compile(r"\s*(?:<\?xml|<TEI|<!DOCTYPE|\\documentclass|\\begin\{)")
 _XML_LINE = re.compile(r"\s*</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?>|.*?<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>[^<>]*</\1>")
 _SEPARATORS = ("\t", "：", ":", "|", ",", " ", "、", ".")
@@ -53,12 +51,10 @@ _LONGEST_FIELD = 20
 
 def find_layout(head: str) -> tuple[str, str]:
     """Return the layout that the start of a text seems to have, and a format or field for its warning; "" for prose."""
-    lines = head.split("\n")
-    lines = [line for line in (lines[:-1] if len(lines) > 1 else lines)[:_MOST_LINES] if line.strip()]
-    if _HTML.match(head):
-        return "format", "html"
-    if starts_as_objects(head):
-        return "format", "jsonl"
+    lines = [line for line in _sample(head) if line.strip()]
+    for kind in ("html", "jsonl", "json"):
+        if load_format(kind).starts(head):
+            return "format", kind
     if _MARKUP_START.match(head) or _share(lines, _XML_LINE) > 0.5:
         return "markup", ""
     if len(lines) < _LEAST_LINES:
@@ -178,7 +174,6 @@ _DOCUMENTS = ("text", "doc", "article")
 _BLOCKS = (*_DOCUMENTS, "p", "div", "head", "s")
 _ENDS = ("。", "！", "？", "!", "?")
 _CONLLU_COLUMNS = 8
-_SAMPLE_LINES = 200
 _LONGEST_TOKEN, _MEAN_TOKEN = 20, 4
 _WORD_AND_TAG = re.compile(r"\[?(.+)[/_]([A-Za-z][A-Za-z0-9]{0,4})(?:\][A-Za-z]{1,5})?")
 # A paragraph of the People's Daily corpus begins with its date and number; some characters show how they are read.
@@ -238,9 +233,8 @@ def _starts_as_vertical(head: str) -> bool:
     num_columns = {line.count("\t") + 1 for line in others}
     if len(others) < 3 or not (has_tags or (min(num_columns) > 1 and "" in lines)):
         return False
-    cells = [line.split("\t") for line in others]
-    tokens = [row[1] if len(row) >= _CONLLU_COLUMNS and row[0][:1].isdecimal() else row[0] for row in cells]
-    is_short = all(len(token) <= _LONGEST_TOKEN and " " not in token.strip() for token in tokens)
+    tokens = list(map(_token_of, others))
+    is_short = all(len(token) <= _LONGEST_TOKEN and " " not in token for token in tokens)
     return len(num_columns) <= 2 and is_short and sum(map(len, tokens)) <= _MEAN_TOKEN * len(tokens)
 
 
@@ -261,7 +255,7 @@ def _starts_as_tagged(head: str) -> bool:
 
 def _sample(head: str) -> list[str]:
     lines = head.split("\n")
-    return [line.rstrip("\r") for line in (lines[:-1] if len(lines) > 1 else lines)[:_SAMPLE_LINES]]
+    return [line.rstrip("\r") for line in (lines[:-1] if len(lines) > 1 else lines)[:_MOST_LINES]]
 
 
 _CUE = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*-->.*")
