@@ -6,8 +6,7 @@ Another column may name the part of the data that each record is in.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +66,6 @@ _FORMAT_OF_SUFFIX = {
 _NO_LABEL = "-"
 # fastText's prefix of labels.
 _FASTTEXT = "__label__"
-# A file with no more examples may be sorted by label by chance.
-_LEAST_EXAMPLES = 20
 # Enough that even a file sorted by label shows several labels; and for a column that names the parts of the data.
 _SAMPLE_RECORDS, _PART_RECORDS = 20_000, 200
 # How many values of a column a message shows.
@@ -105,8 +102,9 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
     """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
     for text in decoded_files(source, reading.encoding, Tally()):
-        opened = _open_records(text, _format_of(text, reading), reading, Counter(), with_label=False)
-        yield from (example.texts for _where, example in opened.examples)
+        kind = _format_of(text, reading)
+        records, _note, _columns = _open_records(text, kind, reading, Counter(), with_label=False)
+        yield from (example.texts for _where, example in records)
 
 
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
@@ -139,15 +137,6 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
     return kind
 
 
-@dataclass(frozen=True)
-class _Records:
-    """Each row or object, by its name in messages, as an example; a note on the columns used, and their names."""
-
-    examples: Iterator[tuple[str, Example]]
-    note: str
-    columns: tuple[str, ...] = ()
-
-
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     conll = _("{name} looks like CoNLL. Use task fit tag or, for one label per text, add: --input-format tsv").format(
         name=text.name
@@ -155,15 +144,13 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     if kind == "conll":
         raise CorpusError(conll)
     left_out = Counter[str]()
-    opened = _open_records(text, kind, reading, left_out)
-    records = list(opened.examples)
+    iter_records, note, columns = _open_records(text, kind, reading, left_out)
+    records = list(iter_records)
     examples = [example for _where, example in records if len(example.labels) == 1]
-    if not records:
-        raise _no_rows(text.name)
     several = [where for where, example in records if len(example.labels) > 1]
     empty = [where for where, example in records if not example.labels]
-    if not examples and (reading.skips_unlabelled or (len(records) > 1 and not several)):
-        raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
+    if not examples and (reading.skips_unlabelled or (len(records) != 1 and not several)):
+        raise (UnlabelledError if records else CorpusError)(_(NO_EXAMPLES).format(name=text.name))
     for problem, places in ((_("empty labels"), empty), (_("several labels"), several)):
         if places and not reading.skips_unlabelled:
             raise CorpusError(
@@ -184,20 +171,13 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
                     " --regression."
                 ).format(name=text.name, what=where, label=repr(example.labels[0][:40]))
             )
-    changes = sum(before.labels != after.labels for before, after in pairwise(examples))
-    is_sorted = len(examples) > _LEAST_EXAMPLES and 1 < len(labels) == changes + 1 < len(examples) / 2
     agreed = examples if reading.regression else _with_agreed_label(examples)
     left_out[_("left out because the label is {NO_LABEL} (unlabelled)").format(NO_LABEL=repr(_NO_LABEL))] += len(
         examples
     ) - len(agreed)
     form = _("Excel, {note}") if suffix_of(text.content.name) == EXCEL_SUFFIX else _("{kind} format, {note}")
-    notes = [form.format(kind=kind, note=opened.note), *left_out_notes(left_out)]
-    notes += [_("the file is sorted by label")] if is_sorted else []
-    return Labelled(name=text.name, examples=agreed, columns=opened.columns, notes=tuple(notes))
-
-
-def _no_rows(name: str) -> CorpusError:
-    return CorpusError(_(NO_EXAMPLES).format(name=name))
+    notes = (form.format(kind=kind, note=note), *left_out_notes(left_out))
+    return Labelled(name=text.name, examples=agreed, columns=columns, notes=notes)
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
@@ -227,17 +207,20 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
 
 def _open_records(
     text: DecodedText, kind: str, reading: Reading, left_out: Counter[str], *, with_label: bool = True
-) -> _Records:
-    """Return the records of a file; `left_out` counts those that annotators did not accept, by reason."""
+) -> tuple[Iterator[tuple[str, Example]], str, tuple[str, ...]]:
+    """Return each record of a file, with its name in messages; a note on the columns used, and their names.
+
+    `left_out` counts the records that annotators did not accept, by reason.
+    """
     if kind == "fasttext":
-        return _Records(_iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT))
+        return _iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT), ()
     if kind in ("csv", "tsv"):
         cells = cells_between_signs(text) or cells_of(text, kind)
         rows = table(text.name, cells, _SAMPLE_RECORDS, skips_blank=True)
     else:
         rows = Rows(text.name, iter_accepted(text, left_out), _SAMPLE_RECORDS, is_table=False)
     if not rows.sample:
-        raise _no_rows(text.name)
+        raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
     if with_label and rows.is_table and _is_prose(rows.sample, suffix_of(text.content.file_name), reading):
         raise UnlabelledError(_(NO_EXAMPLES).format(name=text.name))
     places, has_names = _choose(rows, reading, with_label=with_label)
@@ -265,7 +248,7 @@ def _open_records(
         named = _part_of(problem_place, row.values, part) if part else ""
         return where, Example(tuple(texts), tuple(labels), part=named)
 
-    return _Records(map(example, rows.rows(has_header=has_names)), note, columns)
+    return map(example, rows.rows(has_header=has_names)), note, columns
 
 
 def _is_prose(sample: Sample, suffix: str, reading: Reading) -> bool:

@@ -29,7 +29,7 @@ NAMED = ("病历号", "就诊日期", "是否回复", "科室", "病情", "费�
 @pytest.mark.parametrize("count", [60, 600])
 def test_a_name_that_says_label_wins(tmp_path: Path, count: int) -> None:
     labelled = read_labelled(written(tmp_path, "a.csv", clinic(NAMED, count)), CLASSIFY)
-    assert labelled.notes == ("csv format, columns 病情, 科室", "the file is sorted by label")
+    assert labelled.notes == ("csv format, columns 病情, 科室",)
     assert {example.labels[0] for example in labelled.examples} == set(DEPARTMENTS)
     both = written(tmp_path, "b.csv", clinic((*NAMED[:2], "类别", *NAMED[3:]), count))
     assert read_labelled(both, CLASSIFY).notes[0] == "csv format, columns 病情, 类别"
