@@ -306,13 +306,14 @@ def test_other_keys_of_spans(tmp_path: Path) -> None:
 
 
 def test_of_overlapping_spans_the_longest_then_the_first_stays(tmp_path: Path) -> None:
-    spans = [[3, 5, "地点"], [3, 5, "住址"], [2, 4, "住址"], [4, 5, "x"]]
-    kept = [("O", "O", "O", "B-地点", "E-地点"), ("O", "O", "B-住址", "E-住址", "S-x")]
-    for count, labels in zip((2, 4), kept, strict=True):
+    spans = [[3, 5, "地点"], [3, 5, "住址"], [2, 4, "住址"], [4, 5, "x"], [1, 4, "话"]]
+    kept = [("O", "O", "O", "B-地点", "E-地点"), ("O", "B-话", "I-话", "E-话", "S-x")]
+    kept.insert(1, ("O", "O", "B-住址", "E-住址", "S-x"))
+    for count, labels in zip((2, 4, 5), kept, strict=True):
         path = written(tmp_path, "a.jsonl", lines({"text": "他住在北京", "entities": spans[:count]}))
         labelled = read_labelled(path, TAG)
         assert labelled.examples[0].labels == labels
-    assert any(note.startswith("2 spans left out") and note.endswith("(地点 1, 住址 1)") for note in labelled.notes)
+    assert any(note.startswith("3 spans left out") and note.endswith("(住址 2, 地点 1)") for note in labelled.notes)
 
 
 # What is refused: the place, what was found, or the next step
@@ -339,6 +340,12 @@ PROBLEMS = [
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
     (replace(CLASSIFY, label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
+    (
+        CLASSIFY,
+        "a.csv",
+        "sentence1,sentence2,label\n好,坏,1\n",
+        "cannot tell which of these holds the text: sentence1, sen",
+    ),
     (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label"),
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns; expected 2"),
     (BY_NUMBER, "a.csv", "1,好店\n0,坏店\n1,这家店,很好\n0,坏店\n", "row 3 has 3 columns; expected 2"),
