@@ -366,7 +366,7 @@ PROBLEMS = [
     (TAG, "a.conll", "\n\n", "has no labelled examples"),
     (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
     (TAG, "a.csv", SPANS_IN_CSV, "JSON-MIN"),
-    (replace(TAG, text_columns=("form",)), "a.conll", "李 O\n", "'form' is not the number of a CoNLL column"),
+    (replace(TAG, text_columns=("form",)), "a.conll", "李 O\n", "'form'; expected a whole number"),
     (TAG, "a.json", json.dumps(LABEL_STUDIO), "record 1 is a full export of Label Studio. Export as JSON-MIN"),
     (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "has tokens that are no words"),
     (TAG, "a.ann", BRAT, "brat"),
