@@ -36,8 +36,7 @@ def _load_installed(name: str) -> Path:
     try:
         return Path(MODELS.load(name))
     except (ConfigError, TypeError) as error:
-        message = _("The installed model {name} cannot be used: {error}")
-        raise BundleError(message.format(name=name, error=error)) from None
+        raise BundleError(f"--model {name}: {error}") from None
 
 
 def shown_model(path: Path) -> str:
@@ -76,7 +75,7 @@ def default_bundle() -> Path:
         return path
     if not variable and not path.exists() and STARTER in MODELS:
         return _load_installed(STARTER)
-    origin = "$ELMO_ZH_MODEL" if variable else _("No --model is given")
+    origin = "$ELMO_ZH_MODEL" if variable else "--model"
     raise BundleError(f"{origin}: {explain_no_bundle(path)}")
 
 
@@ -105,13 +104,15 @@ def explain_no_bundle(path: Path) -> str:
 
 
 def next_step_of_run(path: Path) -> str:
-    """Explain how to get the model of a run: its path if there is one, otherwise the command to type."""
+    """Return the command to type next: one that uses the model of a run, or one that makes it."""
     run = RunDir(path)
     if BundleLayout(run.model).info.is_file():
-        return _("Its model is {path}").format(path=run.model)
-    if run.checkpoints.is_dir():
-        return _("Next: {command}").format(command=command("export", "--run", path))
-    return _("Next: {command}").format(command=train_command(run=str(path)))
+        step = command("embed", "file.txt", "--model", run.model)
+    elif run.checkpoints.is_dir():
+        step = command("export", "--run", path)
+    else:
+        step = train_command(run=str(path))
+    return _("Next: {command}").format(command=step)
 
 
 def require_no_bundle(path: Path) -> None:

@@ -307,9 +307,9 @@ def collocates(
 ) -> None:
     """Find words that occur near a word more often than by chance.
 
-    With --usages, the collocates of each usage of the word are listed separately. Each row has the number of
-    co-occurrences, the count of the collocate, the number expected by chance, log-likelihood (G2, negative if the two
-    words avoid each other) and logDice (14 at most, independent of corpus size).
+    Each row has the number of co-occurrences, the count of the collocate, the number expected by chance,
+    log-likelihood (G2, negative if the two words avoid each other) and logDice (14 at most, independent of corpus
+    size).
 
     \b
     Example:

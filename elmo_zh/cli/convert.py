@@ -136,5 +136,4 @@ def info(common: Common, /, path: Path, check: bool) -> None:
         values["passed"] = not description.problems
     common.finish(values, description.lines)
     if description.problems:
-        message = _("{path} fails these checks: {problems}. Write or copy the folder again.")
-        raise OutputError(message.format(path=path, problems="; ".join(map(_, description.problems))))
+        raise OutputError.damaged(path, "; ".join(map(_, description.problems)))

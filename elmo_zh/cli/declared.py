@@ -19,9 +19,10 @@ class _Path(click.Path):
     """The path of a file or folder; a wrong one is refused with the next step."""
 
     def fail(self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None) -> NoReturn:
-        """Fail with click's message and what to give instead."""
-        wanted = _("Give the path of a folder.") if not self.file_okay else _("Give the path of a file.")
-        super().fail(f"{message} {wanted}" if self.file_okay != self.dir_okay else message, param, ctx)
+        """Fail with click's message and what to do instead."""
+        name = param.human_readable_name if param is not None else ""
+        option = param.opts[0] if isinstance(param, click.Option) else name
+        super().fail(f"{message} {_('Choose another {option}.').format(option=option)}", param, ctx)
 
 
 class DeclaredType(click.ParamType[Any]):

@@ -206,7 +206,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 @click.command()
 @input_argument
 @shared_options("model")
-@shared_options("output", help="File to write; repeat an interrupted command to resume it. Default: standard output.")
+@shared_options("output")
 @shared_options("segmented", *INPUT)
 @takes(ScoreOptions, "options")
 @shared_options(*ENGINE)

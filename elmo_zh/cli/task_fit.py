@@ -13,7 +13,7 @@ from elmo_zh.cli.task_options import checked_job, training_options
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import INPUTS, FitJob
 from elmo_zh.errors import OptionError
-from elmo_zh.language import N_, _, ngettext
+from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
@@ -101,14 +101,15 @@ def fit(common: Common, /, job: FitJob, options: FitOptions) -> None:
 
 
 def _described(report: "FitReport") -> list[str]:
+    from elmo_zh.tasks.fit import tested_examples
+
     scores = report.description.scores
     metric = scores["metric"]
     lines = [_judged(member, metric) for member in scores.get("members", ())]
     for part in ("dev", "test"):
         if part in scores:
             number = report.description.training[f"{part}_examples"]
-            one, many = N_("{number} {part} example"), N_("{number} {part} examples")
-            examples = ngettext(one, many, number).format(number=f"{number:,}", part=part)
+            examples = tested_examples(number, part)
             reached = _("{metric} {scores} over {examples}").format(
                 metric=metric, scores=f"{scores[part][metric]:.4f}", examples=examples
             )
@@ -121,7 +122,7 @@ def _described(report: "FitReport") -> list[str]:
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
     """Return a mixture member's score on held-out labels, and how much it adds to the members before it."""
-    labels = counted(member["num_labels"], "{number} held-out label", "{number} held-out labels")
+    labels = counted(member["num_labels"], "{number} label", "{number} labels")
     change = ""
     if member["without"] is not None:
         change = _(" ({metric} {member} without this model, {member2} with it)").format(

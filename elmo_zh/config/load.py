@@ -91,8 +91,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
     if not path.is_file() and path.stem in SHIPPED_NAMES and str(path) in (path.stem, f"configs/{path.stem}.toml"):
         path = _SHIPPED_DIR / f"{path.stem}.toml"
     if not path.is_file():
-        text = _("{path} is not a file. Give --config an existing TOML file, or one of: {names}.")
-        raise ConfigError(text.format(path=path, names=", ".join(SHIPPED_NAMES)))
+        raise ConfigError.unexpected(f"--config {path}", ", ".join(["FILE.toml", *SHIPPED_NAMES]))
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -125,11 +124,9 @@ def _parse_value(text: str, declared: Value | None) -> Any:
 def _apply(config: Config, changes: Mapping[str, Any], source: str, problems: list[str]) -> Config:
     for name, values in changes.items():
         if name not in SECTIONS:
-            text = _("{source}: unknown section {name}. {advice}")
-            problems.append(text.format(source=source, name=name, advice=_nearest(name, SECTIONS)))
+            problems.append(_unknown(source, name, _nearest(name, SECTIONS)))
         elif not isinstance(values, Mapping):
-            text = _("{source}: {name} is a section, not a value. Write {name}.key = value.")
-            problems.append(text.format(source=source, name=name))
+            problems.append(str(ConfigError.unexpected(f"{source}: {name} = {values!r}", f"{name}.key = value")))
         else:
             checked = dict(_checked_values(name, values, source, problems))
             config = replace(config, **{name: replace(getattr(config, name), **checked)})
@@ -144,9 +141,7 @@ def _checked_values(
         if _GONE.get(f"{section}.{key}") == value:
             continue
         if key not in declared:
-            text = _("{source}: unknown key {section}.{key}. {advice}")
-            advice = name_here(key) or _nearest(key, declared, section)
-            problems.append(text.format(source=source, section=section, key=key, advice=advice))
+            problems.append(_unknown(source, f"{section}.{key}", name_here(key) or _nearest(key, declared, section)))
             continue
         try:
             yield key, declared[key].convert(value)
@@ -162,6 +157,10 @@ def parse_section(section: Section, values: Mapping[str, Any], name: str, source
     if problems:
         raise ConfigError(*problems)
     return cast(Section, changed)
+
+
+def _unknown(source: str, name: str, advice: str) -> str:
+    return _("{source}: unknown setting {name}. {advice}").format(source=source, name=name, advice=advice)
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any], section: str = "") -> str:

@@ -112,10 +112,8 @@ class ModelConfig(Section):
         256, "Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers.", least=1
     )
     num_layers: int = declare(2, "Number of LSTM layers in each direction (L).", least=1)
-    cell_clip: float = declare(3.0, "Clip the cell state to plus or minus this value; 0 means no clipping.", least=0)
-    projection_clip: float = declare(
-        3.0, "Clip the projected output to plus or minus this value; 0 means no clipping.", least=0
-    )
+    cell_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
+    projection_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
     skip_connections: bool = declare(True, "Add each LSTM layer's input to its output, from the second layer on.")
     tie_softmax: bool = declare(
         True, "Use the token embeddings as the weights of the softmax too. No effect in character mode."

@@ -72,9 +72,7 @@ class IndexOptions:
         "Layers whose vectors are stored: all, top (the highest layer), or layer numbers, counting from 0.",
         metavar="all|top|N,...",
     )
-    min_count: int = declare(
-        2, "Leave out words that occur less often than this; this has no effect with --words.", least=1
-    )
+    min_count: int = declare(2, "Leave out words that occur less often than this.", least=1)
     max_per_word: int = declare(
         1000, "Keep at most this many occurrences of a word, chosen at random; 0 keeps all.", least=0
     )

@@ -355,7 +355,7 @@ class IndexJob:
                 " --words as the segmenter splits them."
             ).format(
                 names=", ".join(text.name for text in self.texts[:3]),
-                numbers=counted(len(words.numbers), "{number} distinct token", "{number} distinct tokens"),
+                numbers=counted(int(words.counts.sum()), "{number} token", "{number} tokens"),
             )
         )
 

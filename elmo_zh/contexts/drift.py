@@ -300,11 +300,9 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
                 ).format(path=old.path, path2=new.path)
             )
     shared = sorted(set.intersection(*(set(index.layers) for index in indexes)) - {0})
-    if layer is None and not shared:
-        raise ElmoZhError(_("The indexes share no layer above 0. Rebuild them with the same layers: index --layers"))
-    best = shared[-1] if layer is None else layer
+    best = max(shared, default=max(*old.layers, 1)) if layer is None else layer
     for index in indexes:
-        index.vectors(best)
+        index.vectors(best)  # an error if the index lacks it
     return best
 
 

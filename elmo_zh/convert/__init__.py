@@ -8,33 +8,20 @@ from pathlib import Path
 
 from elmo_zh.config import TextConfig
 from elmo_zh.config.declare import declare
+from elmo_zh.language import N_
 
 _FILE = {"dir_okay": False}
+_INSTEAD = N_("File to use instead of the one that is found in SOURCE.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
     """The files of a model to convert, facts about its training text, and what to do with them."""
 
-    options: Path | None = declare(
-        None, "File with the model's options. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    weights: Path | None = declare(
-        None, "File with the model's weights. Default: the file found in SOURCE.", path=_FILE, metavar="FILE"
-    )
-    vocab: Path | None = declare(
-        None,
-        "File with the vocabulary, one word per line. Default: the file found in SOURCE.",
-        path=_FILE,
-        metavar="FILE",
-    )
-    token_embeddings: Path | None = declare(
-        None,
-        "HDF5 file with the token embeddings of a token-mode model. Default: vocab_embedding.hdf5 in SOURCE.",
-        names=("--embedding",),
-        path=_FILE,
-        metavar="FILE",
-    )
+    options: Path | None = declare(None, _INSTEAD, path=_FILE, metavar="FILE")
+    weights: Path | None = declare(None, _INSTEAD, path=_FILE, metavar="FILE")
+    vocab: Path | None = declare(None, _INSTEAD, path=_FILE, metavar="FILE")
+    token_embeddings: Path | None = declare(None, _INSTEAD, names=("--embedding",), path=_FILE, metavar="FILE")
     warm_on: Path | None = declare(
         None,
         "Text from which to compute a warm state: the mean state after the last words of its sentences.",
@@ -42,7 +29,7 @@ class Conversion:
         metavar="TEXT",
     )
     segmented: bool = declare(
-        False, "The --warm-on text has one sentence per line, with tokens separated by single spaces."
+        False, "The text is already segmented: one sentence per line, with a single space between tokens."
     )
     straight_marks: bool = declare(
         False, "Do not swap the begin and end marks of words. All released ELMoForManyLangs models need the swap."

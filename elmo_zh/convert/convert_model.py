@@ -226,11 +226,8 @@ def _named(folder: Path, *patterns: str) -> list[Path]:
 
 def _only(folder: Path, files: list[Path], what: str) -> Path:
     if len(files) != 1:
-        message = _(
-            "{path}: {number} files match, so it is not clear which one contains the model's {what}. Specify the file"
-            " with --{what} FILE; if it is in an archive, unpack the archive first."
-        )
-        raise BundleError(message.format(path=folder, number=len(files), what=what))
+        names = ", ".join(file.name for file in files) or "-"
+        raise BundleError.needs(f"{folder} ({names})", f"--{what} FILE")
     return files[0]
 
 

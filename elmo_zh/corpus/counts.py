@@ -11,9 +11,10 @@ from unicodedata import category
 
 import msgspec
 
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 MOST_EXAMPLES = 5
+SKIPPED = N_("Skipped ({reason}): {names}")
 
 
 class Found(msgspec.Struct):
@@ -203,7 +204,7 @@ def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
         names = ", ".join(map(str, found.examples[:3]))
         if found.count > 3:
             names = _("{names} and {count:,} more").format(names=names, count=found.count - 3)
-        yield _("Skipped ({reason}): {names}").format(reason=_(reason), names=names)
+        yield _(SKIPPED).format(reason=_(reason), names=names)
 
 
 LONGEST_EXAMPLE = 80

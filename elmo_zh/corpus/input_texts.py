@@ -10,12 +10,13 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
-from elmo_zh.corpus.counts import Form, Tally, skipped_lines
+from elmo_zh.corpus.counts import SKIPPED, Form, Tally, skipped_lines
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, require_fields
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Source, Sources, Stamp, find_sources, spooled_input
+from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
@@ -149,7 +150,7 @@ class InputText:
         """Warn that the file is skipped, but raise the error if the user named it, since named files should be text."""
         if self.source.is_named:
             raise error
-        reporter.warn(_("Skipped: {reason}").format(reason=error))
+        reporter.warn(_(SKIPPED).format(reason=_(error.reason), names=self.name))
 
     def _require_fields(self) -> None:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
@@ -166,7 +167,7 @@ class InputText:
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if not self.tally.read_as:
-            reporter.note(_("{name} contains no text files.").format(name=self.name))
+            reporter.note(str(CorpusError.no_text(self.name)))
         if self.tally.other_fields:
             reporter.note(other_fields_note(self.tally.other_fields))
         # Whether words are to be divided again depends on the model's segmenter.

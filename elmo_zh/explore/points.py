@@ -20,7 +20,7 @@ from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, u
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError, ElmoZhError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.segmenters.jieba import jieba_function_words
 
 # A map of fewer points shows nothing, so rarer words are shown only if they are named.
@@ -267,12 +267,7 @@ class PointLabels:
         # Without its line, the place of a character says nothing.
         keys = tuple(name for name in _KEYS if name in columns and (name != "start" or "line" in columns))
         if not keys or not names or len(set(columns)) < len(columns):
-            raise CorpusError(
-                _(
-                    "{path}: line 1 has the columns {value}; expected at least one of the columns file, line"
-                    " and word, plus a column of labels, separated by tabs."
-                ).format(path=path, value=", ".join(columns) or "none")
-            )
+            raise CorpusError.unexpected(f"{path}: line 1: {', '.join(columns)}", "file, line, word, LABEL")
         # The members of an archive have line numbers of their own.
         files = _names_of_texts([*texts, *(() if "line" in columns else archives)])
         rows: dict[tuple[str, ...], dict[str, str]] = {}
@@ -282,9 +277,7 @@ class PointLabels:
                 continue
             where = f"{path}: line {number}"
             if len(fields) != len(columns):
-                has = counted(len(fields), "{number} column", "{number} columns")
-                message = _("{where} has {fields}; expected {columns}, as in line 1.")
-                raise CorpusError(message.format(where=where, fields=has, columns=len(columns)))
+                raise CorpusError.unexpected(f"{where}: {', '.join(fields)}", ", ".join(columns))
             row = dict(zip(columns, fields, strict=True))
             key = _key({name: row[name] for name in keys}, files, where)
             other = rows.get(key, row)

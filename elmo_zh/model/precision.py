@@ -73,9 +73,8 @@ class PrecisionChoice:
         """Describe the choice and its reason in one line, for users."""
         if self.speedup is None:
             return _("{name}: this device has no bfloat16 instructions").format(name=self.precision.name)
-        if self.precision is FLOAT32:
-            return _("float32: bfloat16 is only {speedup} times as fast here").format(speedup=f"{self.speedup:.1f}")
-        return _("bfloat16: {speedup} times as fast as float32 here").format(speedup=f"{self.speedup:.1f}")
+        message = _("{name}: bfloat16 is {speedup} times as fast as float32 here")
+        return message.format(name=self.precision.name, speedup=f"{self.speedup:.1f}")
 
 
 @functools.cache

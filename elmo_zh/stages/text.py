@@ -10,6 +10,7 @@ from typing import Any
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.config import Config
+from elmo_zh.corpus.counts import SKIPPED
 from elmo_zh.corpus.sources import Sources, gathered_sources
 from elmo_zh.engine import Engine
 from elmo_zh.id_store import STORE_FORMAT, store_files
@@ -27,7 +28,7 @@ from elmo_zh.run.record import (
     run_stage,
     source_digest,
 )
-from elmo_zh.run.reporter import first_ten
+from elmo_zh.run.reporter import first_ten, format_bytes
 from elmo_zh.run.stage_table import ENCODE, SEGMENT, VOCAB, WORD2VEC
 from elmo_zh.segmenting.report import describe_reading, report_segmented
 from elmo_zh.segmenting.segment_corpus import segment_corpus
@@ -65,7 +66,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
             )
             copy = copy_user_dictionary(run, dictionary)
             if empty := [source.name for source in sources.sources if not source.path.stat().st_size]:
-                reporter.warn(_("The corpus contains empty files: {names}.").format(names=first_ten(empty)))
+                reporter.warn(_(SKIPPED).format(reason=format_bytes(0), names=first_ten(empty)))
             report_segmented(segmented, list(inputs), config.text, reporter)
             return StageResult(
                 outputs=[*run.train_files(), *run.heldout_files(), *([copy] if copy else [])],

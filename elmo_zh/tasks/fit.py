@@ -15,12 +15,12 @@ from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.config.task_settings import FitJob, HeadSettings
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
-from elmo_zh.language import _
+from elmo_zh.language import _, ngettext
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
 from elmo_zh.pictures.figures import confusion_figure, curve_figure, scatter_figure
 from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.outputs import written_as
-from elmo_zh.run.reporter import Reporter, SilentReporter, counted
+from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.tasks.datasets import Dataset, describe_data, load_dataset
 from elmo_zh.tasks.scores import Answers, answer_majority, score_answers
 from elmo_zh.tasks.task_model import TaskDescription, TaskLayout, write_task
@@ -81,7 +81,7 @@ class TaskJob:
         save_picture(curve_figure(fitted.lines, task.metric, self.output.name), layout.curve)
         part, answers = [*fitted.answers.items()][-1]
         gold, score = self.dataset.gold(part), float(fitted.description.scores[part][task.metric])
-        tested = _tested(len(gold), part)
+        tested = tested_examples(len(gold), part)
         for line in self._draw(layout, gold, answers, tested, f"{task.metric} {score:.4f}"):
             work.reporter.note(line)
         description = write_task(layout, fitted.description, fitted.head, fitted.linear)
@@ -175,7 +175,8 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
     }
 
 
-def _tested(number: int, part: str) -> str:
-    if part == "dev":
-        return counted(number, "{number} dev example", "{number} dev examples")
-    return counted(number, "{number} test example", "{number} test examples")
+def tested_examples(number: int, part: str) -> str:
+    """Return the number of dev or test examples, in the user's language."""
+    return ngettext("{number} {part} example", "{number} {part} examples", number).format(
+        number=f"{number:,}", part=part
+    )

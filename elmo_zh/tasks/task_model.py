@@ -21,6 +21,7 @@ from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.readers.examples import Example, UnlabelledError, count_labels, require_same_units
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
+from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path, file_digest, read_json, write_json
 from elmo_zh.run.outputs import claimed_output, require_unchanged, write_mark, written_as
@@ -131,11 +132,7 @@ def load_description(layout: TaskLayout) -> TaskDescription:
     """Read task.json; raise RunError if it is missing, damaged or from a different version."""
     path = layout.description
     if not path.is_file():
-        raise RunError(
-            _("{path} has no trained task (task.json is missing). Train one with: elmo-zh task fit").format(
-                path=layout.path
-            )
-        )
+        raise RunError.missing(path, command("task", "fit"))
     try:
         require_unchanged(path)
         content = read_json(path)

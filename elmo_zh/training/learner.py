@@ -10,7 +10,6 @@ from torch import Tensor
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.id_store import IdStore
-from elmo_zh.language import _
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.model.precision import FLOAT32, Precision
@@ -114,13 +113,13 @@ class Learner:
         loss, state = self._loss(batch, step)
         loss_value = average_loss(float(loss.detach()))
         if not math.isfinite(loss_value):
-            raise NotFiniteError(_("the loss is {value}").format(value=loss_value))
+            raise NotFiniteError(f"train_loss = {loss_value}")
         self._optimizers.zero_grad()
         (loss * config.unroll_steps).backward()  # type: ignore[no-untyped-call]
         average_gradients(self._optimizers.parameters, self._group)
         norm = clip_gradients(self._optimizers.parameters, config.max_grad_norm)
         if not math.isfinite(norm):
-            raise NotFiniteError(_("the gradient norm is {value}").format(value=norm))
+            raise NotFiniteError(f"grad_norm = {norm}")
         self._optimizers.step(learning_rate_factor)
         self._state = state
         return loss_value, norm

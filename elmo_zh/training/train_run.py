@@ -110,7 +110,7 @@ def _choose_computation(
 def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
     """Report and return the n-gram baselines' perplexity and bits per character on all held-out text, by name."""
     if not len(store.heldout):
-        reporter.warn(_("No text is held out, so perplexity cannot be measured."))
+        reporter.warn(_("No text was held out, so it is not known how good the model is."))
         return {}
     baselines = {}
     for name, nats in measure_baselines(store, seed).items():

@@ -212,7 +212,7 @@ class Trainer:
             return None
         figures = evaluate_heldout(self.model, self.store, self._sample, None, self.group)
         if self.step and not figures.is_finite:
-            raise NotFiniteError(_("the held-out perplexity is not finite"))
+            raise NotFiniteError("heldout_perplexity = inf")
         self.append_figures(figures, "sample", step=self.step)
         message = _(
             "step {step}, {tokens} tokens: held-out perplexity {perplexity} (sample), {bits} bits per character"

@@ -255,6 +255,6 @@ def report_given_words(selected: VocabularyCounts, num_given: int, source: Path,
             source=source,
             num_given=counted(num_given, "{number} word", "{number} words"),
             num_absent=f"{len(selected.absent):,}",
-            num_added=counted(num_added, "{number} other word", "{number} other words"),
+            num_added=counted(num_added, "{number} word", "{number} words"),
         )
     )

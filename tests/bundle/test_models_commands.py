@@ -75,5 +75,5 @@ def test_info_of_a_converted_model(tmp_path: Path) -> None:
 def test_convert_of_a_run(sample_run: SampleRun, tmp_path: Path) -> None:
     """A likely mistake: the folder of the run in place of its model."""
     told = elmo_zh("convert", sample_run.path, "--output", "new").only_error()
-    assert told.endswith(f"Its model is {sample_run.model}")
+    assert told.endswith(f"elmo-zh embed file.txt --model '{sample_run.model}'")
     assert list(tmp_path.iterdir()) == []

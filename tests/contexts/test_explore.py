@@ -213,10 +213,10 @@ def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((), "line 1 has the columns none"),
-        (("file\tstart",), "line 1 has the columns file, start"),
-        (("file\tsense\tsense",), "line 1 has the columns file, sense, sense"),
-        (("file\tsense", "c.txt"), "line 2 has 1 column; expected 2"),
+        ((), "line 1: ; expected file"),
+        (("file\tstart",), "line 1: file, start; expected"),
+        (("file\tsense\tsense",), "line 1: file, sense, sense; expected"),
+        (("file\tsense", "c.txt"), "line 2: c.txt; expected file, sense."),
         (("file\tsense", "d.txt\tx"), "line 2: d.txt does not name one text of the index"),
         (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: a.txt does not name one text of the index"),
         (("line\tsense", "-1\tx"), "line 2: line = -1"),

@@ -102,7 +102,7 @@ def test_an_index_that_the_user_made_is_not_replaced(latest: RunDir, monkeypatch
 
 
 def test_an_installed_model_and_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "No --model is given" in elmo_zh("explore").only_error()
+    assert "--model: " in elmo_zh("explore").only_error()
     install_model(tmp_path, "starter", monkeypatch)
     told, _ = explored("--word", "我们")
     assert f"from {ROOT / 'elmo_zh' / 'sample'}." in told

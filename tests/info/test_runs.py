@@ -20,7 +20,7 @@ def test_a_run_that_is_only_segmented() -> None:
     assert any(line.startswith("Files checked: ") for line in lines)
     (text,) = Path("run/segmented").glob("heldout-*.txt")
     text.write_text("山\n", encoding="utf-8")
-    assert f"checks: segmented/{text.name}." in elmo_zh("info", "run", "--check").errors[0]
+    assert f"is damaged (segmented/{text.name})." in elmo_zh("info", "run", "--check").errors[0]
     lines = succeed("info", "run").stdout.splitlines()
     assert lines[-1].startswith("Next: ")
 
@@ -30,7 +30,7 @@ def test_a_finished_run(run: Path) -> None:
     assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
     assert found["stages"]["segment"]["train_tokens"] == found["train_tokens"]
     assert found["changed_files"] == []
-    assert found["next"] == f"Its model is {run / 'model'}"
+    assert found["next"] == f"Next: elmo-zh embed file.txt --model {run / 'model'}"
 
 
 def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:

@@ -139,7 +139,7 @@ def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], prob
 
 
 DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
-    (lambda path: (path / "task.json").unlink(), RunError, "has no trained task"),
+    (lambda path: (path / "task.json").unlink(), RunError, "task.json is missing. Create it with: "),
     (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
     (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "size mismatch"),
     (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),

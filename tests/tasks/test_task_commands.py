@@ -145,7 +145,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert told.endswith("To label texts, use: elmo-zh task predict")
     told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
     assert "labels.xlsx; expected *." in told
-    assert elmo_zh("task", "predict", bare, "--task", bare).only_error().startswith("bare.csv has no trained task")
+    assert elmo_zh("task", "predict", bare, "--task", bare).only_error().startswith("bare.csv/task.json is missing")
     told = elmo_zh("task", "score", data, "--task", "t", "--label-column", "方位").only_error()
     assert "most labels are new to the task" in told
 

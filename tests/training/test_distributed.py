@@ -227,7 +227,7 @@ def test_both_ranks_go_back_when_the_numbers_of_one_go_wild(
 ) -> None:
     run, ended = more_together["not a number"]
     assert [status for status, _ in ended] == [0, 0]
-    assert "Step 8: the loss is nan. Rolled back to step 5;" in ended[0][1]
+    assert "Step 8: train_loss = nan. Rolled back to step 5;" in ended[0][1]
     losses = [line["train_loss"] for line in training_lines(run)]
     assert len(losses) == NUM_STEPS
     expected = [line["train_loss"] for line in training_lines(alone(PLAIN))]
