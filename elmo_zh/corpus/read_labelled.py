@@ -23,6 +23,7 @@ from elmo_zh.corpus.readers.annotation_tools import (
     refuse_other_formats,
 )
 from elmo_zh.corpus.readers.columns import (
+    PART_WORDS,
     Columns,
     Sample,
     cells_in,
@@ -165,12 +166,8 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         raise CorpusError(conll)
     for where, example in records if reading.regression else ():
         if len(example.labels) == 1 and not is_number(example.labels[0]):
-            raise CorpusError(
-                _(
-                    "{name}: {what}: the label {label} is not a finite number. Correct the label, or leave out"
-                    " --regression."
-                ).format(name=text.name, what=where, label=repr(example.labels[0][:40]))
-            )
+            label = f"{text.name}: {where}: {example.labels[0][:40]!r} (--regression)"
+            raise CorpusError.unexpected(label, _("a number"))
     agreed = examples if reading.regression else _with_agreed_label(examples)
     left_out[_("left out because the label is {NO_LABEL} (unlabelled)").format(NO_LABEL=repr(_NO_LABEL))] += len(
         examples
@@ -328,12 +325,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
     cell = text_of(values.get(field)) or ""
     part = part_named(cell.strip().lower())
     if not part:
-        raise CorpusError(
-            _(
-                "{where} has {value!r} where other records have train, dev or test. Correct the value, or remove the"
-                " column."
-            ).format(where=where, value=cell[:40])
-        )
+        raise CorpusError.unexpected(f"{where}: {field} = {cell[:40]!r}", ", ".join(PART_WORDS))
     return part
 
 

@@ -109,7 +109,7 @@ def test_a_column_divides_the_examples(tmp_path: Path, form: str) -> None:
     assert len(dataset.split.dev)
     path = written(tmp_path, f"c.{form}", rows_of_parts(form, ["train"] * 250 + ["other"]))
     told = message_of(CorpusError, lambda: load(DataFiles(data=path)))
-    assert " has 'other' where " in told
+    assert "Split = 'other'; expected train, dev, test." in told
     assert told.startswith(f"{path}: r")
 
 

@@ -359,7 +359,7 @@ PROBLEMS = [
     (replace(CLASSIFY, text_columns=("q",), label_column="q"), "a.csv", "q,a\n好,1\n", "'q' was chosen twice"),
     (replace(PAIRS, text_columns=("q", "q")), "a.csv", "q,a,label\n好,不,1\n", "'q' was chosen twice"),
     *(
-        (NUMBERS, "a.csv", f"text,score\n好,{wrong}\n", f"row 2: the label {wrong!r} is not a finite number.")
+        (NUMBERS, "a.csv", f"text,score\n好,{wrong}\n", f"row 2: {wrong!r} (--regression); expected a number.")
         for wrong in ("nan", "inf", "many", "1_0")
     ),
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column"),
@@ -375,7 +375,7 @@ PROBLEMS = [
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "has lines of 2 to 4 columns"),
     (TAG, "a.txt", SENTENCES, "record 61 has 2 tokens and 1 tag"),
-    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "has the token or tag 3"),
+    (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "record 1: 3; expected B-PER"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (
         TAG,

@@ -85,9 +85,9 @@ def marks_span(tag: str) -> bool:
     return bool(match and match[2])
 
 
-def detect_scheme(tags: Iterable[str], name: str) -> str:
+def detect_scheme(labels: Iterable[str], name: str) -> str:
     """Return the scheme of a file's tags, or "" if they mark no spans; raise CorpusError if no scheme fits."""
-    distinct = dict.fromkeys(tags)
+    distinct = dict.fromkeys(labels)
     parsed = {tag: _TAG.fullmatch(tag) for tag in distinct if tag != OUTSIDE}
     letters = {_letter(match) for match in parsed.values() if match}
     typed = [bool(match and match[2]) for match in parsed.values()]
@@ -97,11 +97,8 @@ def detect_scheme(tags: Iterable[str], name: str) -> str:
     known = next((scheme for scheme, signs in SCHEMES.items() if letters <= set(signs)), "")
     unknown = [tag for tag, match in parsed.items() if not match]
     if unknown or not known:
-        raise CorpusError(
-            _(
-                "{name}: the tags {tags} are of no one tag scheme. Use only O and the tags of BIO, BMES or BIOES."
-            ).format(name=name, tags=", ".join(list(dict.fromkeys([*unknown, *parsed]))[:5]))
-        )
+        tags = ", ".join(list(dict.fromkeys([*unknown, *parsed]))[:5])
+        raise CorpusError.unexpected(f"{name}: {tags}", ", ".join(SCHEMES))
     return known
 
 

@@ -288,11 +288,7 @@ def _listed(where: str, tokens: Any, tags: Any) -> Sentence:
         )
     wrong = [item for item in (*(tokens or ()), *(tags or ())) if not isinstance(item, str) or not item]
     if wrong or any(not tag.strip() for tag in tags or ()):
-        raise CorpusError(
-            _("{where} has the token or tag {wrong}, which is no name. Use tags such as B-PER.").format(
-                where=where, wrong=repr(wrong[0] if wrong else "")
-            )
-        )
+        raise CorpusError.unexpected(f"{where}: {wrong[0] if wrong else ''!r}", "B-PER")
     return [(token, tag.strip()) for token, tag in zip(tokens or (), tags or (), strict=True)]
 
 
