@@ -68,7 +68,7 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, rea
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
     _check_form(task, form)
     reading = checked_reading(common, reading, task.description.settings.kind)
-    texts = (_iter_pairs if reading.num_texts == 2 else _iter_texts)(common, task, files, reading)
+    texts = _iter_texts(common, task, files, reading)
     if output is None:
         _write_predictions(common, task, texts, form, sys.stdout.buffer)
     else:
@@ -114,36 +114,23 @@ def _write_predictions(
     return number
 
 
-def _iter_pairs(
-    common: Common, task: "TaskModel", files: tuple[str, ...], reading: Reading
-) -> Generator[tuple[str, ...]]:
-    from elmo_zh.corpus.input_texts import opened_inputs
-    from elmo_zh.corpus.read_labelled import iter_pairs
-
-    text = common.config.text
-    reading = replace(
-        reading,
-        format=text.format if text.format in LABELLED_FORMATS else "auto",
-        text_columns=reading.text_columns or tuple(filter(None, text.field.split(","))),
-        task_columns=task.description.columns,
-    )
-    with opened_inputs(files, common.console) as opened:
-        for source in opened.sources:
-            yield from iter_pairs(source, reading)
-
-
 def _iter_texts(
     common: Common, task: "TaskModel", files: tuple[str, ...], reading: Reading
 ) -> Generator[tuple[str, ...]]:
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
-    from elmo_zh.corpus.read_labelled import with_field_of_task
+    from elmo_zh.corpus.read_labelled import iter_pairs, with_field_of_task
 
-    config = common.config.text
+    config, columns = common.config.text, task.description.columns
     config = replace(config, field=",".join(reading.text_columns) or config.field)
+    kind = config.format if config.format in LABELLED_FORMATS else "auto"
+    reading = replace(reading, format=kind, task_columns=columns)
     with opened_inputs(files, common.console) as opened:
         for source in opened.sources:
-            own_config = with_field_of_task(source, config, next(iter(task.description.columns), ""))
-            yield from ((line,) for line in input_text(source, own_config).lines_if_text(common.console))
+            if reading.num_texts == 2:
+                yield from iter_pairs(source, reading)
+            else:
+                text = input_text(source, with_field_of_task(source, config, next(iter(columns), "")))
+                yield from ((line,) for line in text.lines_if_text(common.console))
 
 
 @click.command()

@@ -19,6 +19,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -190,7 +191,7 @@ class _ReadText(NamedTuple):
 
     def described(self) -> dict[str, Any]:
         """Return the entry of the text in index.json."""
-        members = {"members": self.text.members.described()} if self.text.members.names else {}
+        members = {"members": msgspec.to_builtins(self.text.members)} if self.text.members else {}
         lines = self.tokens.counts.lines
         return {"name": self.text.name, "digest": self.digest, "lines": lines, **self.text.reading, **members}
 

@@ -126,11 +126,11 @@ class ContextIndex:
         self._opened: dict[str, NDArray[Any]] = {}
         self._require_files()
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
-        self.archives = [name for name, members in self._texts if members.names]
+        self.archives = [name for name, members in self._texts if members]
         self.sources = [
             source
             for name, members in self._texts
-            for source in ([member_name(name, member) for member in members.names] or [name])
+            for source in ([member_name(name, member.name) for member in members] or [name])
         ]
 
     @classmethod
@@ -331,7 +331,7 @@ class ContextIndex:
         text_number, line, start = lines[["source", "number", "start"]][number].tolist()
         name, members = self._texts[text_number]
         source, line_in_source = members.place(name, line)
-        return IndexedLine(text, source, line_in_source, archive=name if members.names else "", start=start)
+        return IndexedLine(text, source, line_in_source, archive=name if members else "", start=start)
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
@@ -344,14 +344,13 @@ class ContextIndex:
         lines = self._array("lines.npy")
         texts, numbers = lines["source"], lines["number"]
         all_members = [members for _name, members in self._texts]
-        first = np.cumsum([0, *(max(1, len(members.names)) for members in all_members)])[:-1]
+        first = np.cumsum([0, *(max(1, len(members)) for members in all_members)])[:-1]
         codes = first[texts].astype(layout.COLUMN)
         for text, members in enumerate(all_members):
             is_here = texts == text
-            if members.names:
-                codes[is_here] += (
-                    np.searchsorted(members.first_lines, numbers[is_here], "right").astype(layout.COLUMN) - 1
-                )
+            if members:
+                first_lines = [member.first_line for member in members]
+                codes[is_here] += np.searchsorted(first_lines, numbers[is_here], "right").astype(layout.COLUMN) - 1
         return Column(self.sources, codes)
 
     def line_numbers(self) -> NDArray[np.int64]:

@@ -4,9 +4,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
@@ -22,39 +26,30 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
 
 
-@dataclass
-class Members:
-    """The members of an archive read so far; lines are numbered from 0 across all members."""
+class Member(msgspec.Struct):
+    """A member of an archive, and the number of its first line, from 0 across all members."""
 
-    names: list[str] = field(default_factory=list)
-    first_lines: list[int] = field(default_factory=list)
+    name: str
+    first_line: Annotated[int, msgspec.Meta(ge=0)]
 
-    def add(self, name: str, first_line: int) -> None:
-        """Add the next member and the number of its first line."""
-        self.names.append(name)
-        self.first_lines.append(first_line)
+
+class Members(list[Member]):
+    """The members of an archive read so far."""
 
     def place(self, archive: str, line: int) -> tuple[str, int]:
         """Return the file that contains a line, such as texts.zip/old/1.txt, and the line's number there, from 0."""
         # A member without lines begins where the next one does.
-        place = bisect_right(self.first_lines, line) - 1
+        place = bisect_right(self, line, key=attrgetter("first_line")) - 1
         if place < 0:
             return archive, line
-        return member_name(archive, self.names[place]), line - self.first_lines[place]
-
-    def described(self) -> list[dict[str, Any]]:
-        """Return the members as JSON values."""
-        return [{"name": name, "first_line": line} for name, line in zip(self.names, self.first_lines, strict=True)]
+        return member_name(archive, self[place].name), line - self[place].first_line
 
     @classmethod
-    def restored(cls, described: Sequence[dict[str, Any]]) -> "Members":
-        """Restore the members from the output of `described`; raise ValueError for anything else."""
-        members = cls()
-        for member in described:
-            name, line = member["name"], member["first_line"]
-            if not (isinstance(name, str) and type(line) is int and line >= max(members.first_lines[-1:], default=0)):
-                raise ValueError("a member without a name or a first line in order")
-            members.add(name, line)
+    def restored(cls, described: object) -> "Members":
+        """Restore the members from JSON; raise ValueError if it is not a list of members in order."""
+        members = cls(msgspec.convert(described, list[Member]))
+        if any(after.first_line < before.first_line for before, after in pairwise(members)):
+            raise ValueError("members out of order")
         return members
 
 
@@ -103,10 +98,6 @@ class InputText:
         self._stamp = Stamp.of(self.source)
         return {"name": self.name, "digest": file_digest(self.source.path), "reading": self.reading}
 
-    def lines(self, reporter: Reporter | None = None) -> Iterator[str]:
-        """Yield the lines from the start; raise the same errors as `records`."""
-        return (record.line for record in self.records(reporter))
-
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
         """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
         self._stamp = self._stamp or Stamp.of(self.source)
@@ -115,7 +106,7 @@ class InputText:
         reported, num_lines = {_PLAIN}, 0
         for member, records in read_files(self.source, self.config, self.tally):
             if member:
-                self.members.add(member, num_lines)
+                self.members.append(Member(member, num_lines))
             else:
                 self._require_fields()
             if reporter is not None:

@@ -4,16 +4,14 @@ A large file of plain text, JSON lines or a MediaWiki dump is divided into byte 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter, itemgetter
-from typing import Any, BinaryIO
-
-import msgspec
+from typing import BinaryIO
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content, UnsuitableError, is_archive_name, suffix_of
@@ -190,11 +188,6 @@ class ByteRange:
     encoding: Encoding
     field: str  # Field of JSON lines that has the text
     other_fields: tuple[str, ...] = ()  # Other fields with Chinese text, unless the user chose the field
-
-    @classmethod
-    def restored(cls, values: Mapping[str, Any]) -> "ByteRange":
-        """Return the range whose attributes were written as JSON."""
-        return msgspec.convert(values, cls)
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:

@@ -182,7 +182,7 @@ def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, wor
     large = [numbered for numbered in sources if numbered.stamp.num_bytes > shard_bytes]
     step = Step(name="split", compute=partial(_split, config, shard_bytes), unit="files", total=len(large))
     parts = zip(large, work.run(step, large), strict=True)
-    ranges = {numbered.number: list(map(ByteRange.restored, part.value())) for numbered, part in parts}
+    ranges = {numbered.number: msgspec.convert(part.value(), list[ByteRange]) for numbered, part in parts}
     together: list[NumberedSource] = []
     num_bytes = 0
     for numbered in sources:

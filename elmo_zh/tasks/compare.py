@@ -423,7 +423,7 @@ class _Study:
         """Return the features of a linear model."""
         vectors = self._others.get(name, self._word2vec)
         if not isinstance(vectors, Word2Vec):
-            return linear.Features([vectors], np.array([], np.str_))
+            return linear.Features([vectors])
         kind = linear.WORD2VEC if name in self._others else name
         return linear.Features.of(kind, self._texts, self._cache if kind == linear.ELMO else None, vectors)
 
@@ -438,8 +438,9 @@ class _Study:
         members = {name: self._fitted[name, train.tobytes()] for name in model.members}
         offers = [(name, member.held_out, np.arange(len(train))) for name, member in members.items()]
         weights, _judged = linear.choose_members(offers, classes[train], class_score(self.metric))
-        logs = [linear.predict_rows(members[name].model, self._features(name), dataset.split.test) for name in weights]
-        return [[dataset.labels[best]] for best in linear.mix(logs, [*weights.values()]).argmax(axis=1)]
+        test = dataset.split.test
+        logs = {name: linear.predict_rows(members[name].model, self._features(name), test) for name in weights}
+        return [[dataset.labels[best]] for best in linear.mix(logs, weights).argmax(axis=1)]
 
     def _train(self, dataset: Dataset, model: Model, seed: int) -> Answers:
         """Train a network; return the labels that it predicts for the test examples."""

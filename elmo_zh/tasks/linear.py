@@ -10,7 +10,7 @@ never worse there than its best member.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class Features:
     """
 
     texts: Sequence[Matrix]
-    grams: NDArray[np.str_]
+    grams: NDArray[np.str_] = field(default_factory=lambda: np.array([], np.str_))
 
     @classmethod
     def of_characters(cls, texts: Texts, grams: Sequence[str] | None = None) -> "Features":
@@ -75,7 +75,7 @@ class Features:
             if grams is None:
                 vectorizer.fit([string for column in strings for string in column])
         except ValueError:  # no n-gram occurs twice
-            return cls([np.zeros((len(texts), 0), np.float32)] * len(strings), np.array([], np.str_))
+            return cls([np.zeros((len(texts), 0), np.float32)] * len(strings))
         matrices = [vectorizer.transform(column) for column in strings]
         for matrix in matrices:
             matrix.data = 1 + np.log(matrix.data)
@@ -92,7 +92,7 @@ class Features:
                 rows[row] = _pooled(vectors_of(text))
             return rows
 
-        return cls(list(map(matrix, zip(*texts, strict=True))), np.array([], np.str_))
+        return cls(list(map(matrix, zip(*texts, strict=True))))
 
     @classmethod
     def of(
@@ -281,9 +281,9 @@ def held_out_folds(dataset: Dataset, rows: Numbers, seed: int) -> Numbers:
 # Mixtures
 
 
-def mix(logs: Sequence[Floats], weights: Sequence[float]) -> Floats:
-    """Return the log-probabilities of a mixture of classifiers, float64, shape (N, K)."""
-    mixed: Floats = log_softmax(sum(weight * each for weight, each in zip(weights, logs, strict=True)), axis=1)
+def mix(logs: Mapping[Any, Floats], weights: Mapping[Any, float]) -> Floats:
+    """Return the log-probabilities of a mixture of the classifiers that have weights, float64, shape (N, K)."""
+    mixed: Floats = log_softmax(sum(weight * logs[name] for name, weight in weights.items()), axis=1)
     return mixed
 
 
@@ -344,7 +344,7 @@ def choose_members(
         else:
             before = mixture[rows]
             weight = choose_weight([before, logs], gold, score)
-            mixed = mix([before, logs], (1 - weight, weight))
+            mixed = mix({0: before, 1: logs}, {0: 1 - weight, 1: weight})
             without, together = (score(gold, log_probabilities.argmax(axis=1)) for log_probabilities in (before, mixed))
             figures = replace(figures, without=without, together=together)
             if together > without:

@@ -179,8 +179,7 @@ def probe_tags(
         return np.stack(counts, axis=1)
 
     def judge(vectors: NDArray[np.float32]) -> tuple[float, Rows]:
-        features = Features([vectors], np.array([], np.str_))
-        [model] = fit_path(features, train, classes[train], len(numbers), [_STRENGTH])
+        [model] = fit_path(Features([vectors]), train, classes[train], len(numbers), [_STRENGTH])
         right = [model.log_probabilities(vectors[rows]).argmax(axis=1) == classes[rows] for rows in (dev, test)]
         return float(right[0].mean()), rows_of(right[1])
 

@@ -307,7 +307,7 @@ class TaskModel:
             for name, model in self._linear.items()
         }
         logs |= {NETWORK: network_logs(outputs)} if outputs else {}
-        probabilities: list[Any] = np.exp(mix([logs[name] for name in members], [*members.values()])).tolist()
+        probabilities: list[Any] = np.exp(mix(logs, members)).tolist()
         return probabilities
 
     def score(self, data: Path, reading: Reading, reporter: Reporter) -> tuple[str, int, dict[str, Any]]:

@@ -340,10 +340,10 @@ class PreparedTask:
                 fitted[name] = fit_linear(features[name], rows, classes[rows], len(labels), folds)
                 progress.update(1)
         offers = [(name, fitted[name].held_out, np.arange(len(rows))) for name in names]
-        logs = {NETWORK: {part: network_logs(predict_all(head, self.encoded[part], self.encoder)) for part in parts}}
+        logs = {part: {NETWORK: network_logs(predict_all(head, self.encoded[part], self.encoder))} for part in parts}
         held_out_dev = np.arange(len(train), len(rows))
         if len(held_out_dev) >= FEWEST_LABELS:
-            offers.append((NETWORK, logs[NETWORK]["dev"][known], held_out_dev))
+            offers.append((NETWORK, logs["dev"][NETWORK][known], held_out_dev))
         else:
             self.reporter.note(
                 _(
@@ -352,9 +352,10 @@ class PreparedTask:
             )
         weights, judged = choose_members(offers, classes[rows], class_score(self.metric))
         for name in names:
-            logs[name] = {part: predict_rows(fitted[name].model, features[name], rows_of[part]) for part in parts}
-            logs[name]["dev"][known] = fitted[name].held_out[held_out_dev]
-        mixed = {part: mix([logs[name][part] for name in weights], [*weights.values()]) for part in parts}
+            for part in parts:
+                logs[part][name] = predict_rows(fitted[name].model, features[name], rows_of[part])
+            logs["dev"][name][known] = fitted[name].held_out[held_out_dev]
+        mixed = {part: mix(logs[part], weights) for part in parts}
         return Fitted(
             description=replace(self.description, members=weights, scores={"members": [*map(asdict, judged)]}),
             head=head if NETWORK in weights else None,

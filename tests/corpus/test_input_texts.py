@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from messages import Heard
 from packed import tar_of, zip_of
@@ -22,12 +23,12 @@ def opened(path: Path, *, segmented: bool = False, **settings: str) -> InputText
 
 
 def lines_of(path: Path, *, segmented: bool = False, **settings: str) -> list[str]:
-    return list(opened(path, segmented=segmented, **settings).lines())
+    return [record.line for record in opened(path, segmented=segmented, **settings).records()]
 
 
 def notes_of(path: Path, **settings: str) -> list[str]:
     heard = Heard()
-    assert list(opened(path, **settings).lines(heard)) is not None
+    assert list(opened(path, **settings).records(heard)) is not None
     return [note.replace(str(path), path.name) for note in heard.notes]
 
 
@@ -82,11 +83,11 @@ def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
     expected = [("一/a.txt", 0), ("一/a.txt", 1), ("一/a.txt", 2), ("一/b.txt", 0), ("b\\n.txt", 0)]
     for name in ("x.zip", "x.tar.gz"):
         text = opened(tmp_path / name)
-        assert list(text.lines()) == ["今天", "", "很好", "很好", "热"]
+        assert [record.line for record in text.records()] == ["今天", "", "很好", "很好", "热"]
         assert [text.place(line) for line in range(5)] == [(f"{text.name}/{member}", line) for member, line in expected]
-        restored = Members.restored(json.loads(json.dumps(text.members.described())))
+        restored = Members.restored(json.loads(msgspec.json.encode(text.members)))
         assert restored == text.members
     (tmp_path / "a.txt").write_text("今天\n很好\n", encoding="utf-8")
     plain = opened(tmp_path / "a.txt")
-    assert list(plain.lines()) == ["今天", "很好"]
+    assert [record.line for record in plain.records()] == ["今天", "很好"]
     assert plain.place(1) == (plain.name, 1)

@@ -89,7 +89,7 @@ def _read_corpus(suffix: str, data: bytes, folder: Path) -> None:
             if explain_failure(error) is None:
                 raise
             problems.append(error)
-    for _ in input_text(source, TextConfig()).lines():
+    for _ in input_text(source, TextConfig()).records():
         pass
     if problems:
         raise problems[0]

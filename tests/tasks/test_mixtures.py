@@ -63,7 +63,7 @@ def test_a_linear_model_is_that_of_scikit_learn(kind: str) -> None:
         drawn = np.random.default_rng(3).normal(2, 5, (61, 7)) + classes[:, None]
         vectors = drawn.astype(np.float32) if kind == "vectors" else (drawn + 100).astype(np.float16)
         expected = normalize(StandardScaler().fit_transform(vectors.astype(float)))
-        features = Features([vectors], np.array([], np.str_))
+        features = Features([vectors])
     [model] = fit_path(features, rows, classes, NUM_CLASSES, [10.0])
     reference = LogisticRegression(C=10.0, tol=1e-6, max_iter=2000).fit(expected, classes)
     probabilities = np.exp(predict_rows(model, features, rows))
@@ -119,7 +119,9 @@ def test_weights_by_hand() -> None:
     assert choose_weight(halves, classes, ACCURACY) == 0.1  # 0.9 * log(0.4 / 0.6) + 0.1 * log(0.99 / 0.01) > 0
     assert choose_weight([logs_of(0.6, classes), logs_of(0.9, classes)], classes, ACCURACY) == 0
     # Products of 0.9 * 0.5 against 0.1 * 0.5 to the power of a half: 3 to 1.
-    assert np.exp(mix([np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])], (0.5, 0.5)))[0] == pytest.approx([0.75, 0.25])
+    assert np.exp(mix({0: np.log([[0.9, 0.1]]), 1: np.log([[0.5, 0.5]])}, {0: 0.5, 1: 0.5}))[0] == pytest.approx(
+        [0.75, 0.25]
+    )
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1"])
@@ -134,7 +136,7 @@ def test_no_mixture_is_worse_on_held_out_labels_than_its_best_member(metric: str
             logs[number][knows, classes[knows]] = logs[number].max(axis=1)[knows] + 0.1
         offers = [(f"{number}", each, np.arange(211)) for number, each in enumerate(logs)]
         weights, judged = choose_members(offers, classes, score)
-        mixed = mix([logs[int(name)] for name in weights], [*weights.values()])
+        mixed = mix({str(number): each for number, each in enumerate(logs)}, weights)
         assert score(classes, mixed.argmax(axis=1)) >= max(each.score for each in judged) == judged[0].score
         assert sum(weights.values()) == pytest.approx(1)
 
@@ -152,7 +154,7 @@ def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> No
     weights, [*_, judged] = choose_members([*linear, ("bilstm", logs["bilstm"][rows], rows)], classes, ACCURACY)
     assert weights.keys() == logs.keys()
     assert weights["characters"] / weights["elmo"] == pytest.approx(before["characters"] / before["elmo"], rel=1e-3)
-    together = mix([logs[name][rows] for name in weights], [*weights.values()])
+    together = mix({name: logs[name][rows] for name in weights}, weights)
     assert (judged.num_labels, judged.together) == (100, ACCURACY(classes[rows], together.argmax(axis=1)))
 
 
@@ -210,12 +212,12 @@ def test_a_network_that_is_kept_is_saved_and_mixed(
     mixture = TaskModel.load(tmp_path / "task", device="cpu")
     texts = drawn_texts(5)
     # Each member alone, by the same folder.
-    logs = []
+    logs = {}
     for name in report.description.members:
         path = Path(shutil.copytree(tmp_path / "task", tmp_path / name))
         changed(path, lambda found, name=name: found.update(members={name: 1.0}))
-        logs.append(np.log(probabilities(TaskModel.load(path, device="cpu"), texts)))
-    expected = np.exp(mix(logs, [*report.description.members.values()]))
+        logs[name] = np.log(probabilities(TaskModel.load(path, device="cpu"), texts))
+    expected = np.exp(mix(logs, report.description.members))
     assert probabilities(mixture, texts) == pytest.approx(expected, abs=1e-6)
 
 

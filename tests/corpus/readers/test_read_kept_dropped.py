@@ -128,7 +128,7 @@ def check(texts: Sequence[str], file: tuple[str, bytes], packing: str, num_texts
         assert num_kept + sum(items_of(tally).values()) == len(texts)
         if num_texts is not None:
             [source] = find_sources([str(path)]).sources
-            assert len(list(input_text(source, CONFIG).lines())) == num_texts
+            assert len(list(input_text(source, CONFIG).records())) == num_texts
 
 
 RELAXED = settings(max_examples=12)

@@ -342,7 +342,7 @@ def test_a_line_has_the_places_of_its_cell(tmp_path: Path, name: str, cells: lis
     path = tmp_path / name
     path.write_bytes(FORMS[name](cells).encode())
     [source] = find_sources([str(path)]).sources
-    lines = list(input_text(source, TextConfig(field="text")).lines())
+    lines = [record.line for record in input_text(source, TextConfig(field="text")).records()]
     assert lines == [cell.replace("\r", " ").replace("\n", " ") for cell in cells]
     for cell, line in zip(cells, lines, strict=True):
         found = PREPARATION.prepare(line)
