@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from contract.command_line import changed_json
 
-from elmo_zh.config.task_settings import DataFiles, Reading
+from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.run.reporter import Reporter, SilentReporter
 from elmo_zh.tasks.datasets import Dataset, load_dataset
@@ -46,6 +46,22 @@ def lines(*records: object) -> str:
 def table(numbers: range, copies: int = 1, num_labels: int = 2) -> str:
     rows = [f"第{number}个句子,{number % num_labels}\n" * copies for number in numbers]
     return "text,label\n" + "".join(rows)
+
+
+def write_sums(folder: Path, count: int = 600) -> Path:
+    """Texts whose class one character tells, with a third class that two tell together."""
+    rows = [{"text": text * 2, "label": f"{('我' in text) + ('苹' in text)}"} for text in drawn_texts(count)]
+    return written(folder, "data.jsonl", lines(*rows))
+
+
+def quick_job(path: Path, kind: str = "classify", **settings: Any) -> FitJob:
+    """Return a training of one epoch, by default of a mixture that reads characters."""
+    return FitJob(
+        files=DataFiles(data=path),
+        reading=Reading(kind=kind),
+        settings=HeadSettings(kind=kind, **{"inputs": ("characters",), "hidden_dim": 7, **settings}),
+        training=TrainSettings(epochs=1, batch_size=16),
+    )
 
 
 def drawn_texts(count: int) -> list[str]:

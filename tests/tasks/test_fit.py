@@ -16,7 +16,7 @@ from tasks.labelled import WORDS, changed, drawn_texts, lines, written
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import BundleError, ElmoZhError, RunError
+from elmo_zh.errors import BundleError, ElmoZhError
 from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.scores import ClassPrediction, NumberPrediction, TagPrediction
 from elmo_zh.tasks.task_model import TaskModel
@@ -138,39 +138,47 @@ def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], prob
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "data.jsonl"]
 
 
-DAMAGES: list[tuple[Callable[[Path], object], type[Exception], str]] = [
-    (lambda path: (path / "task.json").unlink(), RunError, "task.json is missing. Create it with: "),
-    (lambda path: (path / "task.json").write_text("{"), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["settings"].update(hidden_dim=4096)), RunError, "size mismatch"),
-    (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs="2")), RunError, "is damaged"),
-    (lambda path: changed(path, lambda f: f["settings"].update(encoder="none")), RunError, "is damaged"),
-    (lambda path: (path / "head.safetensors").unlink(), RunError, "head.safetensors is missing"),
-    (lambda path: _zero(path / "head.safetensors"), RunError, "its digest differs"),
-    (
-        lambda path: changed(path, lambda f: f["model"].update(digest="sha256:0")),
-        BundleError,
-        "was not found at that path",
-    ),
-    (
-        lambda path: changed(path, lambda f: f["model"].update(path="starter")),
-        BundleError,
-        "elmo_zh_starter",
-    ),
-]
-
-
 def _zero(path: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:-400] + bytes(400))
 
 
-@pytest.mark.parametrize(("damage", "kind", "problem"), DAMAGES)
+def _in(section: str, **values: Any) -> Callable[[Path], object]:
+    return lambda path: changed(path, lambda found: (found[section] if section else found).update(values))
+
+
+# Of a network, and of a mixture, whose format 2 had another file of linear models.
+DAMAGES: list[tuple[bool, Callable[[Path], object], str]] = [
+    (False, lambda path: (path / "task.json").unlink(), "task.json is missing"),
+    (False, lambda path: (path / "task.json").write_text("{"), "is damaged"),
+    (False, _in("settings", hidden_dim=4096), "size mismatch"),
+    (False, _in("sizes", num_outputs="2"), "is damaged"),
+    (False, _in("settings", encoder="none"), "is damaged"),
+    (False, lambda path: (path / "head.safetensors").unlink(), "head.safetensors is missing"),
+    (False, lambda path: _zero(path / "head.safetensors"), "its digest differs"),
+    (False, _in("model", digest="sha256:0"), "was not found at that path"),
+    (False, _in("model", path="starter"), "is not installed."),
+    (True, lambda path: (path / "linear.safetensors").unlink(), "linear.safetensors is missing"),
+    (True, lambda path: _zero(path / "linear.safetensors"), "its digest differs"),
+    (True, _in("", members={"glove": 1.0}), "is damaged"),
+    (True, _in("", members={"bilstm": 1.0}), "head.safetensors is missing"),
+    (True, lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4) or f["labels"].append("x")), "shape"),
+    (True, _in("", format=2), "has format 2"),
+]
+
+
+@pytest.mark.parametrize(("is_mixture", "damage", "problem"), DAMAGES)
 def test_a_damaged_task_is_one_line(
-    trained: Callable[[str], Path], tmp_path: Path, damage: Callable[[Path], object], kind: type[Any], problem: str
+    trained: Callable[[str], Path],
+    mixture: Path,
+    tmp_path: Path,
+    is_mixture: bool,
+    damage: Callable[[Path], object],
+    problem: str,
 ) -> None:
-    path = Path(shutil.copytree(trained("classify"), tmp_path / "copy"))
+    path = Path(shutil.copytree(mixture if is_mixture else trained("classify"), tmp_path / "copy"))
     damage(path)
-    assert problem in message_of(kind, lambda: TaskModel.load(path))
+    assert problem in message_of(ElmoZhError, lambda: TaskModel.load(path))
 
 
 def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEmbedder, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Linear models as scikit-learn fits them; mixtures: what they keep, that they predict as scored, their files."""
 
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.command_line import contents_alone
-from messages import message_of
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
-from tasks.labelled import changed, drawn_texts, lines, load, written
+from tasks.labelled import changed, drawn_texts, load, quick_job, write_sums, written
 
 from elmo_zh import ElmoEmbedder
-from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import RunError
 from elmo_zh.tasks.encode_texts import UnitText
 from elmo_zh.tasks.fit import fit_task
 from elmo_zh.tasks.linear import (
@@ -158,33 +153,11 @@ def test_a_network_is_judged_where_it_has_not_learned_and_mixes_with_all() -> No
     assert (judged.num_labels, judged.together) == (100, ACCURACY(classes[rows], together.argmax(axis=1)))
 
 
-def write_task(folder: Path, count: int = 150) -> Path:
-    """Texts whose class one character tells, with a third class that two tell together."""
-    rows = [{"text": text * 2, "label": f"{('我' in text) + ('苹' in text)}"} for text in drawn_texts(count)]
-    return written(folder, "data.jsonl", lines(*rows))
-
-
-def job_of(path: Path, kind: str = "classify") -> FitJob:
-    return FitJob(
-        files=DataFiles(data=path),
-        reading=Reading(kind=kind),
-        settings=HeadSettings(kind=kind, inputs=("characters",), hidden_dim=7),
-        training=TrainSettings(epochs=1, batch_size=16),
-    )
-
-
-@pytest.fixture(scope="module")
-def fitted(embedder: ElmoEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mixture")
-    fit_task(job_of(write_task(folder, 600)), embedder, folder / "task")
-    return folder / "task"
-
-
-def test_a_mixture_predicts_as_it_was_scored_and_without_what_it_left_out(fitted: Path) -> None:
+def test_a_mixture_predicts_as_it_was_scored_and_without_what_it_left_out(mixture: Path) -> None:
     """Some 60 development labels are too few to judge the network, so it is not in the folder."""
     names = {"confusion.png", "curve.png", "linear.safetensors", "metrics.jsonl", "task.json"}
-    assert set(contents_alone(fitted)) == names
-    model = TaskModel.load(fitted, device="cpu")
+    assert set(contents_alone(mixture)) == names
+    model = TaskModel.load(mixture, device="cpu")
     scores = model.description.scores
     assert "characters" in model.description.members
     assert "bilstm" not in [each["name"] for each in scores["members"]]
@@ -205,11 +178,10 @@ def test_a_network_that_is_kept_is_saved_and_mixed(
     scores = iter(range(99))  # whatever comes later is better
     monkeypatch.setattr("elmo_zh.tasks.train.class_score", lambda _: lambda *_: next(scores))
     monkeypatch.setattr("elmo_zh.tasks.linear.choose_weight", lambda *_: 0.5)
-    job = job_of(write_task(tmp_path))
-    report = fit_task(replace(job, settings=replace(job.settings, inputs=("word2vec",))), embedder, tmp_path / "task")
+    report = fit_task(quick_job(write_sums(tmp_path, 150), inputs=("word2vec",)), embedder, tmp_path / "task")
     assert report.description.members.keys() == {"characters", "word2vec", "bilstm"}
     assert report.description.members["bilstm"] == 0.5
-    mixture = TaskModel.load(tmp_path / "task", device="cpu")
+    loaded = TaskModel.load(tmp_path / "task", device="cpu")
     texts = drawn_texts(5)
     # Each member alone, by the same folder.
     logs = {}
@@ -218,7 +190,7 @@ def test_a_network_that_is_kept_is_saved_and_mixed(
         changed(path, lambda found, name=name: found.update(members={name: 1.0}))
         logs[name] = np.log(probabilities(TaskModel.load(path, device="cpu"), texts))
     expected = np.exp(mix(logs, report.description.members))
-    assert probabilities(mixture, texts) == pytest.approx(expected, abs=1e-6)
+    assert probabilities(loaded, texts) == pytest.approx(expected, abs=1e-6)
 
 
 def write_tags(folder: Path) -> Path:
@@ -231,7 +203,7 @@ def write_tags(folder: Path) -> Path:
 @pytest.mark.usefixtures("no_pictures")
 def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     """Both are one network in one file."""
-    job = job_of(write_tags(tmp_path), "tag")
+    job = quick_job(write_tags(tmp_path), "tag")
     report = fit_task(job, embedder, tmp_path / "task")
     assert "linear.safetensors" not in contents_alone(tmp_path / "task")
     network, crf = report.description.scores["members"]
@@ -247,23 +219,3 @@ def test_a_tagger_keeps_a_crf_that_adds_and_predicts_as_it_was_scored(embedder: 
 def probabilities(model: TaskModel, texts: list[str]) -> np.ndarray:
     found: list[Any] = model.predict(texts)
     return np.array([[each.probabilities[label] for label in model.description.labels] for each in found])
-
-
-DAMAGES: list[tuple[Callable[[Path], object], str]] = [
-    (lambda path: (path / "linear.safetensors").unlink(), "linear.safetensors is missing"),
-    (lambda path: (path / "linear.safetensors").write_bytes(b"x" * 99), "its digest"),
-    (lambda path: changed(path, lambda f: f.update(members={"glove": 1.0})), "is damaged"),
-    (lambda path: changed(path, lambda f: f.update(members={"bilstm": 1.0})), "head.safetensors is missing"),
-    (lambda path: changed(path, lambda f: f["sizes"].update(num_outputs=4) or f["labels"].append("x")), "shape"),
-    # Mixtures of format 2 had another file of linear models.
-    (lambda path: changed(path, lambda f: f.update(format=2)), "has format 2"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("damage", "problem"), DAMAGES)
-def test_a_damaged_mixture_is_one_line(
-    fitted: Path, tmp_path: Path, damage: Callable[[Path], object], problem: str
-) -> None:
-    path = Path(shutil.copytree(fitted, tmp_path / "copy"))
-    damage(path)
-    assert problem in message_of(RunError, lambda: TaskModel.load(path))
