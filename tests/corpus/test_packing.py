@@ -5,6 +5,7 @@ import gzip
 import importlib
 import io
 import lzma
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -121,15 +122,23 @@ def test_names_of_chinese_windows(tmp_path: Path) -> None:
     assert tally.passed_over["files whose names do not suggest text"].examples == [f"{path}: 新闻.png"]
 
 
-def test_damaged_zip_archives(tmp_path: Path) -> None:
-    path = zip_of(tmp_path / "a.zip", {"a.txt": "今天下雨。\n".encode() * 301}, zipfile.ZIP_STORED)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-30])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path} is damaged or truncated (")
-    sheets = path.rename(tmp_path / "a.xlsx")
-    assert message_of(CorpusError, lambda: read(sheets)).startswith(f"{sheets} is damaged or truncated (")
-    path.write_bytes(whole[:500] + b"xxx" + whole[503:])
-    assert message_of(CorpusError, lambda: read(path)).startswith(f"{path}: a.txt is damaged or truncated (")
+def test_damaged_archives_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = zip_of(tmp_path / "a.zip", {"a.txt": "今天下雨。\n".encode() * 301}, zipfile.ZIP_STORED).read_bytes()
+    sheet = excel_file(tmp_path / "whole.xlsx", 一=[["内容"], ["今天天气很好。"]])
+    with zipfile.ZipFile(sheet) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
+    cut_sheet = zip_of(tmp_path / "cut.xlsx", members).read_bytes()
+    damaged = {"a.zip": whole[:-30], "a.xlsx": whole[:-30], "b.xlsx": cut_sheet}
+    for name, content in damaged.items():
+        (tmp_path / name).write_bytes(content)
+        told = message_of(CorpusError, lambda name=name: read(tmp_path / name))
+        assert re.match(rf"{tmp_path}/{name}.* is damaged or truncated \(", told)
+    (tmp_path / "a.zip").write_bytes(whole[:500] + b"xxx" + whole[503:])
+    told = message_of(CorpusError, lambda: read(tmp_path / "a.zip"))
+    assert told.startswith(f"{tmp_path}/a.zip: a.txt is damaged or truncated (")
+    monkeypatch.setattr("elmo_zh.corpus.packing._MOST_EXCEL_BYTES", 2**10)
+    assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(sheet))
 
 
 def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
@@ -216,17 +225,6 @@ def test_a_sheet_is_a_table(tmp_path: Path) -> None:
     path = excel_file(tmp_path / "a.xlsx", 门诊=rows, 空=[])
     assert read(path, field="病历;主诉;现病史") == ['患者"胸闷",3天;', "复查。", "发热。"]
     assert read(path, field="号") == ["1", "2.5"]
-
-
-def test_damaged_and_huge_excel_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = excel_file(tmp_path / "a.xlsx", 一=[["内容"], ["今天天气很好。"]])
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"][:-30]
-    damaged = zip_of(tmp_path / "b.xlsx", members)
-    assert "b.xlsx is damaged or truncated" in message_of(CorpusError, lambda: read(damaged))
-    monkeypatch.setattr("elmo_zh.corpus.packing._MOST_EXCEL_BYTES", 2**10)
-    assert "Save each sheet as CSV" in message_of(UnsuitableError, lambda: read(path))
 
 
 def test_a_parquet_file_is_a_table(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def iter_items(text: DecodedText, paths: Collection[str] = ()) -> Iterator[Any]:
     has_items = False
     for keys, value, is_item in _JsonFile(text).values():
         array = ".".join(keys)
-        if is_item and (not array or any(path == array or path.startswith(f"{array}.") for path in paths)):
+        if is_item and (not keys or any(path == array or path.startswith(f"{array}.") for path in paths)):
             has_items = True
             yield _inside(keys, value)
     if not has_items and (whole := _JsonFile(text).whole()) != []:
