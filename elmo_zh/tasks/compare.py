@@ -342,7 +342,9 @@ class _Study:
         self.metric = main_metric(job.fit.settings, job.dataset.scheme)
         self._texts = read_texts(job.dataset.examples, job.embedder, work.reporter)
         self._word2vec = read_alike(Word2Vec.load(job.word2vec), job.embedder, sentences_of(self._texts))
-        self._others = {name: load_vectors(path, self._texts, job.fit.settings) for name, path in job.vectors.items()}
+        self._others = {
+            name: load_vectors(path, self._texts, job.fit.settings, work.reporter) for name, path in job.vectors.items()
+        }
         self._features = cache(self._compute_features)  # when a row first needs them
         self._fitted: dict[tuple[str, bytes], linear.FittedLinear] = {}  # by the rows that a model is fitted on
 

@@ -8,7 +8,7 @@ sentences, so an interrupted command can resume.
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -20,10 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmo_zh.bundle.word2vec_table import Word2Vec
+from elmo_zh.bundle.word2vec_table import Word2Vec, build_table
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
-from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
 from elmo_zh.errors import OptionError
@@ -33,10 +32,12 @@ from elmo_zh.run.arrays import load_npy, save_npy, write_header
 from elmo_zh.run.files import require_disk_space
 from elmo_zh.run.job import Files, Step, Work
 from elmo_zh.run.reporter import Reporter
+from elmo_zh.text.entries import Entries
 from elmo_zh.text.normalise import identity_spans
 from elmo_zh.text.preparation import align_sentences
 from elmo_zh.text.sentences import LONGEST_SENTENCE, WINDOW_ITEMS, iter_windows
 from elmo_zh.vocabulary.vocabulary import SPECIALS, Vocabulary
+from elmo_zh.word2vec.vectors import read_given_vectors
 
 # Character numbers.
 PADDING, UNKNOWN_CHARACTER, FIRST_CHARACTER = range(3)
@@ -347,10 +348,14 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
     return word2vec.of_words(token for sentence in sentences for token in sentence)
 
 
-def load_vectors(path: Path, texts: Texts, settings: HeadSettings) -> NDArray[Any] | Word2Vec:
-    """Read vectors of other programs, of examples (.npy) or of words; raise OptionError if they do not suit the data.
+def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Reporter) -> NDArray[Any] | Word2Vec:
+    """Read vectors of other programs, of examples (.npy) or of words.
 
     A word without a vector of its own gets the mean vector of the words inside it, as for `embed.unknown=backoff`.
+
+    Raises:
+        OptionError: If they do not suit the data.
+        RunError: If the file is not text, or is cut off.
     """
     if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):
         raise OptionError(
@@ -370,21 +375,14 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings) -> NDArray[An
         return rows
     words = {word for sentence in sentences_of(texts) for word in sentence}
     parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}
-    parts -= set(SPECIALS)
-    lines = (line.rstrip(" ").split(" ") for line in iter_lines(path))
-    numbers = {cells[0]: cells[1:] for cells in lines if len(cells) > 2 and cells[0] in parts}  # the header has two
-    try:
-        table = np.array(list(numbers.values()), np.float32).reshape(len(numbers), -1)
-        np.asarray_chkfinite(table)
-    except ValueError:
-        raise OptionError(
-            _(
-                "--vectors {path}: expected vectors of words, all of the same length, in word2vec's text format; some"
-                " for words in the data."
-            ).format(path=path)
-        ) from None
-    table = np.concatenate([np.zeros((len(SPECIALS), table.shape[1]), np.float32), table])
-    return Word2Vec(Vocabulary((*SPECIALS, *numbers)), table.astype(np.float16)).of_words(sorted(words))
+    entries, vocabulary = Entries(path, str), Vocabulary((*SPECIALS, *sorted(parts - set(SPECIALS))))
+    given = read_given_vectors(entries, vocabulary, 0)
+    entries.report(reporter)
+    if not len(given.rows):
+        raise OptionError(_("--vectors {path}: none of its words is in the data.").format(path=path))
+    known = Vocabulary((*SPECIALS, *(vocabulary.tokens[row] for row in given.rows)))
+    rows = np.arange(len(SPECIALS), len(known))
+    return Word2Vec(known, build_table(replace(given, rows=rows), len(known))).of_words(sorted(words))
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:

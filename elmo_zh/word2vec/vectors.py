@@ -110,7 +110,8 @@ def has_spread(vectors: NDArray[np.float32]) -> bool:
 def read_given_vectors(entries: Entries, vocabulary: Vocabulary, dimension: int) -> WordVectors:
     """Read the vectors of the words in the vocabulary from the file of the entries, which count what is left out.
 
-    A word is prepared as the text is. The first vector of a word counts, a word that was not changed before others.
+    A word is prepared as the text is. The first vector of a word counts, a word that was not changed before others. A
+    `dimension` of 0 stands for the length in the header or, without one, of most vectors.
 
     Raises:
         RunError: If the file is not text, is cut off, or has vectors of another length.
@@ -163,8 +164,9 @@ class _Rows:
         """Return the vectors of the words in the vocabulary; raise RunError if the file is cut off or unsuitable."""
         sample = list(islice(file, _SAMPLE_ROWS))
         sample[:1] = [line.removeprefix(BOM_UTF8) for line in sample[:1]]
-        header = _HEADER.fullmatch(sample[0]) if sample and self._dimension > 1 else None
+        header = _HEADER.fullmatch(sample[0]) if sample and self._dimension != 1 else None
         first = 2 if header else 1
+        self._dimension = self._dimension or (int(header[2]) if header else 0)
         separator = self._find_separator(sample[first - 1 :], first)
         for number, line in enumerate(chain(sample[first - 1 :], file), start=first):
             if line.strip():
@@ -180,6 +182,9 @@ class _Rows:
         """Return the separator with which most lines have `dimension` numbers; raise RunError if no line has them."""
         lines = [line for line in lines if line.strip()]
         lengths = {separator: Counter(_num_numbers(line, separator) for line in lines) for separator in _SEPARATORS}
+        if not self._dimension:
+            dimensions = Counter(length for counter in lengths.values() for length in counter.elements() if length)
+            self._dimension = max(dimensions, key=dimensions.__getitem__, default=1)
         best = max(_SEPARATORS, key=lambda separator: lengths[separator][self._dimension])
         if lengths[best][self._dimension]:
             return best

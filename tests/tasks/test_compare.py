@@ -17,7 +17,7 @@ from tasks.labelled import WORDS, lines, written
 
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
-from elmo_zh.errors import OptionError
+from elmo_zh.errors import ElmoZhError, OptionError
 from elmo_zh.tasks.compare import (
     BOTH,
     CRF,
@@ -130,11 +130,15 @@ def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     assert {"TF-IDF with rows", "TF-IDF with words"} <= scores.keys()
     tags = fit_of(write_tags(tmp_path, lambda text, place: text[place]), "tag", num_seeds=1)
     np.save(tmp_path / "few.npy", np.zeros((3, 2)))
+    written(tmp_path, "cut.txt", words.read_text(encoding="utf-8").replace("2 3", "3 3"))
+    written(tmp_path, "none.txt", "苏 1 0 0\n")
     for wrong, vectors, problem in (
         (fit, "few.npy", "float64 of shape (3, 2); expected a row"),
         (tags, "rows.npy", "are for classes"),
+        (fit, "cut.txt", "is cut off: its header announces 3 words, but it has 2"),
+        (fit, "none.txt", "none of its words is in the data"),
     ):
-        with pytest.raises(OptionError, match=re.escape(problem)):
+        with pytest.raises(ElmoZhError, match=re.escape(problem)):
             compare_task(wrong, embedder, tmp_path / "x", vectors={"a": tmp_path / vectors})
 
 
