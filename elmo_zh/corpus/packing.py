@@ -81,15 +81,7 @@ def damage_as_corpus_error(name: str, *others: type[Exception]) -> Iterator[None
         # bz2 raises OSError without an errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise damage_error(name, str(error)) from None
-
-
-def damage_error(name: str, message: str) -> CorpusError:
-    """Return the error for a file that cannot be unpacked."""
-    reason = " ".join(message.split())[:200]
-    return CorpusError(
-        _("{name} is damaged or truncated ({reason}). Download or pack it again.").format(name=name, reason=reason)
-    )
+        raise CorpusError.damaged(name, str(error)[:200]) from None
 
 
 def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
@@ -158,7 +150,7 @@ def _iter_unpacked(packed: BinaryIO, suffix: str, name: str) -> Iterator[bytes]:
         if not rest:
             return
         if compression_of(rest) != suffix:
-            raise damage_error(name, f"byte {num_read - len(rest):,}")
+            raise CorpusError.damaged(name, f"byte {num_read - len(rest):,}")
         stream = _new_decompressor(suffix)
         while not stream.eof:
             if stream.needs_input and not rest:
