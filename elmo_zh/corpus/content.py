@@ -65,6 +65,14 @@ def refuse_foreign(content: Content) -> None:
             raise UnsuitableError(content.name, kind, _("Convert it to plain text, or a table to CSV."))
 
 
+def too_long(place: str, longest: int) -> CorpusError:
+    """Return the error for a line, a record or a page that is longer than its format allows."""
+    message = _(
+        "{place} is longer than {longest:,} characters. Divide it, or check the format of the file: --input-format"
+    )
+    return CorpusError(message.format(place=place, longest=longest))
+
+
 def import_extra(module: str, what: str, extra: str = "corpus") -> Any:
     """Import and return a module of an extra, which is needed to read `what`."""
     try:
@@ -89,21 +97,11 @@ def columns_of_name(pattern: str, name: str) -> dict[str, str]:
     """
     parts = re.split(r"{(\w+)}", pattern)
     if len(parts) == 1 or len({*parts[1::2]}) < len(parts[1::2]) or not all(map(str.isidentifier, parts[1::2])):
-        raise CorpusError(
-            _(
-                "--from-name {pattern!r} is not a valid pattern. Write each column name once, in braces, as in"
-                " '{{year}}_{{author}}.txt'. Names consist of letters, digits and _, and do not start with a digit."
-            ).format(pattern=pattern)
-        )
+        raise CorpusError.unexpected(f"--from-name {pattern!r}", "'{year}_{author}.txt'")
     expression = "".join(f"(?P<{part}>.+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
     found = re.fullmatch(expression, PurePosixPath(name).name)
     if found is None:
-        raise CorpusError(
-            _(
-                "The file name {name} does not match --from-name {pattern!r}. Change the pattern, or leave out the"
-                " file."
-            ).format(name=name, pattern=pattern)
-        )
+        raise CorpusError.unexpected(name, f"--from-name {pattern!r}")
     return found.groupdict()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign
+from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign, too_long
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.text_files import LONGEST_LINE, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
@@ -274,12 +274,8 @@ class DecodedText:
         try:
             yield from whole_lines(chunks, longest, keeps_ends=keeps_ends)
         except ValueError as error:
-            raise CorpusError(
-                _(
-                    "{name}: line {number} is longer than {longest:,} characters. Put each paragraph on a line of its"
-                    " own, or check the format of the file: --input-format"
-                ).format(name=self.name, number=error, longest=longest)
-            ) from None
+            place = _("{name}: line {number}").format(name=self.name, number=error)
+            raise too_long(place, longest) from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""

@@ -358,20 +358,12 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
         RunError: If the file is not text, or is cut off.
     """
     if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):
-        raise OptionError(
-            _("--vectors {path}: vectors of examples (.npy) are for classes, vectors of words also for tags.").format(
-                path=path
-            )
-        )
+        raise OptionError.together(f"--vectors {path}", "--regression" if settings.regression else "tag")
     if path.suffix == ".npy":
         rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         if rows.ndim != 2 or len(rows) != len(texts) or rows.dtype.kind != "f":
-            raise OptionError(
-                _(
-                    "--vectors {path}: the array is {dtype} of shape {shape}; expected a row of floating-point numbers"
-                    " for each of {number} examples, in the order of the training, development and test files."
-                ).format(path=path, dtype=rows.dtype, shape=rows.shape, number=f"{len(texts):,}")
-            )
+            # In the order of the training, development and test files.
+            raise OptionError.unexpected(f"--vectors {path}: {rows.dtype} {rows.shape}", f"float32 ({len(texts)}, N)")
         return rows
     words = {word for sentence in sentences_of(texts) for word in sentence}
     parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}

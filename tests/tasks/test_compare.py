@@ -133,8 +133,8 @@ def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     written(tmp_path, "cut.txt", words.read_text(encoding="utf-8").replace("2 3", "3 3"))
     written(tmp_path, "none.txt", "苏 1 0 0\n")
     for wrong, vectors, problem in (
-        (fit, "few.npy", "float64 of shape (3, 2); expected a row"),
-        (tags, "rows.npy", "are for classes"),
+        (fit, "few.npy", "float64 (3, 2); expected float32 ("),
+        (tags, "rows.npy", "and tag cannot be combined"),
         (fit, "cut.txt", "is cut off: its header announces 3 words, but it has 2"),
         (fit, "none.txt", "none of its words is in the data"),
     ):

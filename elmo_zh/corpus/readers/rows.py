@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.content import UnsuitableError, too_long
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, without_surrogates
 from elmo_zh.errors import CorpusError
@@ -356,11 +356,8 @@ class _JsonFile:
         parts = [self._text[self._place :]]
         num_left = len(parts[0])
         if num_left > LONGEST_RECORD:
-            raise CorpusError(
-                _("{name}: a value or a record is larger than {size} MiB. Split the text into smaller records.").format(
-                    name=self._name, size=LONGEST_RECORD // 2**20
-                )
-            )
+            place = _("{name}: line {number}").format(name=self._name, number=self._num_lines)
+            raise too_long(place, LONGEST_RECORD)
         num_wanted = max(num_left, _CHUNK)
         for chunk in self._chunks:
             parts.append(chunk)

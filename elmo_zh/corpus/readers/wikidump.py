@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
-from elmo_zh.corpus.content import UnsuitableError, import_extra
+from elmo_zh.corpus.content import UnsuitableError, import_extra, too_long
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Record
@@ -67,11 +67,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
                     yield element
                     _forget(element)
             if num_bytes > LONGEST_PAGE_BYTES:
-                raise CorpusError(
-                    _(
-                        "{name}: a page is longer than MediaWiki allows. Check that the file is a MediaWiki dump."
-                    ).format(name=text.name)
-                )
+                raise too_long(f"{text.name}: <page>", LONGEST_PAGE_BYTES)
         parser.close()
     except etree.XMLSyntaxError as error:
         raise UnsuitableError(

@@ -201,7 +201,7 @@ def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyP
         assert "nested too deep" in message_of(CorpusError, lambda text=text: documents_of(JSON.read, text))
     monkeypatch.setattr(module, "LONGEST_RECORD", 2**18)
     text = f'["{"天" * 2**19}", ["完"]]'
-    assert "a value or a record is larger than" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
+    assert "is longer than 262,144 characters" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
 
 
 def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
