@@ -1,7 +1,7 @@
 """The commands of corpus linguistics: words in context, counts, keywords, and candidates for new words."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -25,15 +25,13 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.concordance import CollocateOptions, ConcordanceOptions, CountOptions, NewWordOptions, TextChoice
 from elmo_zh.config.declare import declare
-from elmo_zh.errors import ConfigError, CorpusError, OptionError
+from elmo_zh.errors import ConfigError, CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter, aligned, first_ten
+from elmo_zh.run.reporter import aligned, first_ten
 from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
-    from elmo_zh.concordance.kwic import Concordance
-    from elmo_zh.concordance.query import TokenTable
-    from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.concordance.kwic import Concordance, ReadTexts
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 query_argument = click.argument("query", metavar="QUERY")
@@ -43,41 +41,9 @@ _table_option = shared_options(
 )
 
 
-@dataclass(frozen=True)
-class ReadTexts:
-    """The texts that a command reads: their tokens, the index they come from, and the lines to search or count in."""
-
-    table: "TokenTable"
-    folded: "TokenTable"  # the same tokens in the form in which they are searched and counted
-    index: "ContextIndex | None"
-    wanted: Any  # bool, shape (L,)
-    prepare: Callable[[str], str]  # brings a query into the form of the tokens
-
-    def find(self, query: str) -> "Concordance":
-        """Return the matches of a query in the wanted lines."""
-        from elmo_zh.concordance.kwic import Concordance
-        from elmo_zh.concordance.query import Query, find_matches
-
-        matches = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.prepare(query))))
-        return matches.take(self.wanted[matches.lines])
-
-    def require_index(self, option: str) -> "ContextIndex":
-        """Return the index being read; raise OptionError if files are being read instead."""
-        if self.index is None:
-            raise OptionError.needs(option, "--index INDEX")
-        return self.index
-
-    def note_types(self, names: Iterable[str], console: Reporter) -> None:
-        """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
-        from elmo_zh.contexts.index_files import note_type
-
-        for name in dict.fromkeys(names):
-            if name in self.table.columns:
-                note_type(name, self.table.columns[name], console)
-
-
-def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> ReadTexts:
+def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> "ReadTexts":
     """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
+    from elmo_zh.concordance.kwic import ReadTexts
     from elmo_zh.concordance.query import TokenTable, may_match, names_in_condition, wanted_lines
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.text.preparation import TextPreparation
@@ -196,7 +162,7 @@ def require_matches(query: str, matches: "Concordance", condition: str | None) -
         raise CorpusError(message.format(query=query, among=among, wider=shlex.quote(f"*{query}*")))
 
 
-def _selected(read: ReadTexts, query: str, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _selected(read: "ReadTexts", query: str, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
     """Return the matches that the options select: lines matching an expression, one usage, a sample."""
     if options.containing is not None:
         matches = matches.containing(options.containing)
@@ -212,7 +178,7 @@ def _selected(read: ReadTexts, query: str, matches: "Concordance", options: Conc
     return matches if options.sample is None else matches.sample(options.sample, options.seed)
 
 
-def _sorted(common: Common, read: ReadTexts, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
+def _sorted(common: Common, read: "ReadTexts", matches: "Concordance", options: ConcordanceOptions) -> "Concordance":
     from elmo_zh.concordance.query import parse_keys
 
     keys = parse_keys(options.sort or "")

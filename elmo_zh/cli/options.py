@@ -358,7 +358,7 @@ def _refuse_outputs(context: click.Context) -> None:
         if path in (Path(), Path("/")):  # click turns "" into the current folder
             raise OptionError.unexpected(f'--{option} "{path}"', "NAME")
         if path is not None:
-            require_no_input(path, _given_paths(context), _("Choose another {option}.").format(option=f"--{option}"))
+            require_no_input(path, _given_paths(context), f"--{option}")
 
 
 def _given_paths(context: click.Context) -> Iterator[Path]:

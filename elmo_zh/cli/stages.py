@@ -362,7 +362,7 @@ def plan(common: Common, /, corpus: tuple[str, ...], limits: PlanLimits) -> None
         estimates = make_plan(sources, config, dictionary, limits, common.console)
         if common.run_path:
             sources_read = [source.path for source in sources.sources]
-            require_no_input(run.plan, sources_read, _("Choose another {option}.").format(option="--run"))
+            require_no_input(run.plan, sources_read, "--run")
             write_json(run.plan, estimates)
     init = ("--init", common.init) if common.init else ()
     following = ("pipeline", *corpus, "--run", common.run_path, *init) if common.run_path else ()

@@ -1,7 +1,7 @@
 """The commands about the uses of words: senses, drift and substitutes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,10 @@ from elmo_zh.cli.options import (
     shared_options,
     table,
 )
-from elmo_zh.config import TextConfig
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Hints, counted, first_ten
+from elmo_zh.run.reporter import counted, first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -321,7 +320,7 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     bundle = load_model(common, common.model)
     bundle.require_probabilities()
     embedder = ElmoEmbedder(bundle, "cpu", unknown=common.config.embed.unknown)
-    occurrences = list(_occurrences(common, embedder, text, options))
+    occurrences = _occurrences(common, embedder, text, options)
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
@@ -346,55 +345,27 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
 
 def _occurrences(
     common: Common, embedder: "ElmoEmbedder", text: str | None, options: SubstituteOptions
-) -> "Iterator[TokenInSentence]":
+) -> "list[TokenInSentence]":
     from elmo_zh.contexts.index import NOT_IN_TEXTS
-    from elmo_zh.contexts.occurrences import find_occurrences, occurrence_at, require_occurrences
-    from elmo_zh.text.normalise import build_normaliser
-    from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
+    from elmo_zh.contexts.occurrences import occurrence_at, occurrences_in_texts, require_occurrences
 
     word, segmented = options.word, common.segmented
     if text is not None and word is None:
-        yield occurrence_at(embedder, text, options.position or 0, segmented=segmented)
-        return
+        return [occurrence_at(embedder, text, options.position or 0, segmented=segmented)]
     assert word is not None, "checked by the command"
     if text is not None:
-        yield from require_occurrences(embedder, text, word, segmented=segmented)
-        return
-    is_empty, hints = True, Hints(common.console)
-    normalise = str if segmented else build_normaliser(embedder.bundle.text or TextConfig())
-    normalised = normalise(word)
+        return require_occurrences(embedder, text, word, segmented=segmented)
     with common.opened_texts([options.file or ""]) as texts:
-        for source in texts:
-            for number, line in enumerate(source.lines_if_text(common.console)):
-                parts = list(iter_pieces(line, split=False, longest=LONGEST_SENTENCE, segmented=segmented))
-                if len(parts) > 1:
-                    hints.give("cut lines", describe_cuts(source.name, len(parts) - 1))
-                name, line_number = source.place(number)
-                for start, part, _is_rest in parts:
-                    if word not in part and normalised not in normalise(part):
-                        continue
-                    for occurrence in find_occurrences(embedder, part, word, segmented=segmented):
-                        is_empty = False
-                        yield replace(occurrence, source=name, line=line_number, text_start=start)
-    if is_empty:
+        occurrences = [*occurrences_in_texts(embedder, texts, word, common.console, segmented=segmented)]
+    if not occurrences:
         raise CorpusError(_(NOT_IN_TEXTS).format(word=word, path=options.file))
+    return occurrences
 
 
 def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *, hide: bool) -> dict[str, Any]:
+    own = {} if hide else {"own": _four_digits(ranked.own) if ranked.own else None}
     best = ranked.others if hide else ranked.best
-    return {
-        "text": occurrence.text,
-        **({"source": occurrence.source} if occurrence.source else {}),
-        "line": occurrence.line,
-        "start": occurrence.text_start + occurrence.start,
-        "end": occurrence.text_start + occurrence.end,
-        "text_start": occurrence.text_start,
-        "tokens": occurrence.tokens,
-        "position": occurrence.position,
-        "word": occurrence.word,
-        **({} if hide else {"own": _four_digits(ranked.own) if ranked.own else None}),
-        "substitutes": [*map(_four_digits, best)],
-    }
+    return {**occurrence.described(), **own, "substitutes": [*map(_four_digits, best)]}
 
 
 def _four_digits(substitute: "Substitute") -> dict[str, Any]:
@@ -406,8 +377,8 @@ def _four_digits(substitute: "Substitute") -> dict[str, Any]:
 def _describe_substitutes(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator[str]:
     tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
     yield " ".join(tokens)
-    if occurrence.source:
-        yield f"{occurrence.source}:{occurrence.line + 1}"
+    if occurrence.line.source:
+        yield f"{occurrence.line.source}:{occurrence.line.number + 1}"
     best, row_of_word = result["substitutes"], result.get("own")
     yield from table(best if row_of_word is None or row_of_word["rank"] <= len(best) else [*best, row_of_word])
     if "own" in result and row_of_word is None:

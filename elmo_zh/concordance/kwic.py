@@ -1,7 +1,7 @@
 """Concordance lines, or KWIC: matches of a query in context, which can be sorted, filtered and written."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.concordance.query import TokenTable, compile_expression
+from elmo_zh.concordance.query import Query, TokenTable, compile_expression, find_matches
 from elmo_zh.contexts.index import NO_VECTORS, ContextIndex, IndexedLine
-from elmo_zh.contexts.index_files import free_name, require_column
+from elmo_zh.contexts.index_files import free_name, note_type, require_column
 from elmo_zh.contexts.nearest import unit_rows
-from elmo_zh.errors import ConfigError, ElmoZhError
+from elmo_zh.errors import ConfigError, ElmoZhError, OptionError
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, first_ten
@@ -170,6 +170,34 @@ class Concordance:
                 columns={new: table.columns[name].values[table.columns[name].codes[number]] for name, new in names},
                 figures={name: float(values[place]) for name, values in self.figures.items()},
             )
+
+
+@dataclass(frozen=True)
+class ReadTexts:
+    """The texts that a command reads: their tokens, the index they come from, and the lines to search or count in."""
+
+    table: TokenTable
+    folded: TokenTable  # the same tokens in the form in which they are searched and counted
+    index: ContextIndex | None
+    wanted: NDArray[np.bool_]  # shape (L,)
+    prepare: Callable[[str], str]  # brings a query into the form of the tokens
+
+    def find(self, query: str) -> Concordance:
+        """Return the matches of a query in the wanted lines."""
+        matches = Concordance.of_matches(self.table, find_matches(self.folded, Query(self.prepare(query))))
+        return matches.take(self.wanted[matches.lines])
+
+    def require_index(self, option: str) -> ContextIndex:
+        """Return the index being read; raise OptionError if files are being read instead."""
+        if self.index is None:
+            raise OptionError.needs(option, "--index INDEX")
+        return self.index
+
+    def note_types(self, names: Iterable[str], reporter: Reporter) -> None:
+        """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
+        for name in dict.fromkeys(names):
+            if name in self.table.columns:
+                note_type(name, self.table.columns[name], reporter)
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:

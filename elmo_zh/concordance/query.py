@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts.index import ContextIndex, IndexedLine
 from elmo_zh.contexts.index_files import COLUMN, NAMES_OF_TYPES, Column, ColumnBuilder, require_column, with_source
+from elmo_zh.contexts.occurrences import iter_lines
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, first_ten
+from elmo_zh.run.reporter import Reporter, SilentReporter, first_ten
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
-from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -110,21 +110,12 @@ class TokenTable:
         kept, reporter = _Lines(), reporter or SilentReporter()
         is_segmented = preparation is None or preparation.keeps_tokens
         normalise, prepare = (preparation.normalise, preparation.prepare) if preparation else (str, _read_segmented)
-        hints = Hints(reporter)
         with reporter.progress("lines", unit="lines") as progress:
-            for text in texts:
-                num_cuts = 0
-                for number, record in enumerate(text.records_if_text(reporter)):
-                    cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=is_segmented)
-                    for start, piece, is_rest in cut:
-                        if piece.strip():
-                            is_wanted = wanted("".join(normalise(piece).split()))
-                            line = IndexedLine(piece, *text.place(number), start=start)
-                            kept.add(line, record.columns, prepare(fold(piece)) if is_wanted else None)
-                        num_cuts += is_rest
-                    progress.update(1)
-                if num_cuts:
-                    hints.give("cut lines", describe_cuts(text.name, num_cuts))
+            for line, columns in iter_lines(texts, reporter, segmented=is_segmented):
+                if line.text.strip():
+                    is_wanted = wanted("".join(normalise(line.text).split()))
+                    kept.add(line, columns, prepare(fold(line.text)) if is_wanted else None)
+                progress.update(line.start == 0)
         return kept.table()
 
 

@@ -1,17 +1,21 @@
 """Find a word in sentences, and show its occurrences from an index as lines with the word in context."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmo_zh.config import TextConfig
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
+from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import aligned, display_width
+from elmo_zh.run.reporter import Hints, Reporter, aligned, display_width
+from elmo_zh.text.normalise import build_normaliser
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -26,20 +30,32 @@ _MOST_PER_SHOWN = 64
 class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
-    text: str  # the sentence as given
+    line: IndexedLine  # the sentence as given, with its place; without a source if it was given alone
     start: int
     end: int
     tokens: list[str]
     position: int
     segmented_as: list[str] | None = None  # by the segmenter, if the sentence was cut so that the word is a token
-    text_start: int = 0  # where the sentence begins in its line
-    source: str = ""  # the file that it is from; empty if it was given alone
-    line: int = 0
 
     @property
     def word(self) -> str:
         """The token at the position."""
         return self.tokens[self.position]
+
+    def described(self) -> dict[str, Any]:
+        """Return the place, the sentence and its tokens as JSON values."""
+        line = self.line
+        return {
+            "text": line.text,
+            **({"source": line.source} if line.source else {}),
+            "line": line.number,
+            "start": line.start + self.start,
+            "end": line.start + self.end,
+            "text_start": line.start,
+            "tokens": self.tokens,
+            "position": self.position,
+            "word": self.word,
+        }
 
     def describe_cut(self) -> str:
         """Return a message on how the sentence was cut to contain the word; "" if it was not cut."""
@@ -69,15 +85,15 @@ def find_occurrences(
     if word and not spans:
         normalised = "".join(embedder.prepare(word, segmented=segmented).tokens)
         spans = [span for span, place in places.items() if prepared.tokens[place] == normalised]
-    occurrences = []
+    occurrences, line = [], IndexedLine(text, "", 0)
     for start, end in spans:
         if (start, end) in places:
-            occurrences.append(TokenInSentence(text, start, end, prepared.tokens, places[start, end]))
+            occurrences.append(TokenInSentence(line, start, end, prepared.tokens, places[start, end]))
         elif not segmented:
             before, within, after = (embedder.prepare(part).tokens for part in (text[:start], word, text[end:]))
             if within:
                 tokens = [*before, "".join(within), *after]
-                occurrences.append(TokenInSentence(text, start, end, tokens, len(before), prepared.tokens))
+                occurrences.append(TokenInSentence(line, start, end, tokens, len(before), prepared.tokens))
     return occurrences
 
 
@@ -105,7 +121,35 @@ def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segment
         allowed = f"0<=N<={len(prepared.tokens) - 1} ({_first(prepared.tokens)})"
         raise CorpusError.unexpected(f"--position {position}", allowed)
     start, end = prepared.offsets[position].tolist()
-    return TokenInSentence(text, start, end, prepared.tokens, position)
+    return TokenInSentence(IndexedLine(text, "", 0), start, end, prepared.tokens, position)
+
+
+def occurrences_in_texts(
+    embedder: "ElmoEmbedder", texts: Iterable[InputText], word: str, reporter: Reporter, *, segmented: bool = False
+) -> Iterator[TokenInSentence]:
+    """Yield the occurrences of a word in texts, in order, as `find_occurrences` finds them in each line."""
+    normalise = str if segmented else build_normaliser(embedder.bundle.text or TextConfig())
+    normalised = normalise(word)
+    for line, _columns in iter_lines(texts, reporter, segmented=segmented):
+        if word in line.text or normalised in normalise(line.text):
+            for occurrence in find_occurrences(embedder, line.text, word, segmented=segmented):
+                yield replace(occurrence, line=line)
+
+
+def iter_lines(
+    texts: Iterable[InputText], reporter: Reporter, *, segmented: bool
+) -> Iterator[tuple[IndexedLine, Mapping[str, str]]]:
+    """Yield the lines of texts with their columns; long lines are cut as in an index, which is said once."""
+    hints = Hints(reporter)
+    for text in texts:
+        num_cuts = 0
+        for number, record in enumerate(text.records_if_text(reporter)):
+            cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=segmented)
+            for start, piece, is_rest in cut:
+                num_cuts += is_rest
+                yield IndexedLine(piece, *text.place(number), start=start), record.columns
+        if num_cuts:
+            hints.give("cut lines", describe_cuts(text.name, num_cuts))
 
 
 def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True) -> list[Neighbour]:

@@ -359,16 +359,11 @@ def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[st
 def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield a row for each occurrence, in text order, with the columns in docs/contexts.md and the column `by`."""
     others = {(by if by == "source" else free_name(by, _COLUMNS)): index.columns[by]} if by else {}
-    columns = (senses.occurrences, senses.labels, senses.cosines, senses.is_repeated)
-    for number, label, cosine, is_repeated in zip(*(column.tolist() for column in columns), strict=True):
-        occurrence = index.occurrence(number)
-        line = index.line(occurrence.line)
-        values = (
-            number, label, f"{cosine:.4f}", int(is_repeated), line.source, line.number,
-            line.start + occurrence.start, line.start + occurrence.end, line.start, line.text,
-        )  # fmt: skip
-        own = {name: other.values[other.codes[occurrence.line]] for name, other in others.items()}
-        yield dict(zip(_COLUMNS, values, strict=True)) | own
+    neighbours = index.neighbours_of(senses.occurrences, senses.cosines)
+    for each, label, is_repeated in zip(neighbours, senses.labels.tolist(), senses.is_repeated.tolist(), strict=True):
+        values = {**each.described(), "usage": label, "cosine": f"{each.cosine:.4f}", "repeated": int(is_repeated)}
+        own = {name: other.values[other.codes[each.occurrence.line]] for name, other in others.items()}
+        yield {name: values[name] for name in _COLUMNS} | own
 
 
 def usage_substitutes(

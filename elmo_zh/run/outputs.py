@@ -36,8 +36,8 @@ NOT_REPLACED = N_("{path} was not created by this command, so it is not replaced
 _NOT_WRITABLE = N_("{folder} is not writable. Change its permissions, or choose another folder.")
 
 
-def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> None:
-    """Raise OutputError if writing an output would replace an input.
+def require_no_input(output: Path, inputs: Iterable[Path], option: str = "--output") -> None:
+    """Raise OutputError if writing an output, which the user names with `option`, would replace an input.
 
     That is the same file, a link to it, a folder that contains it, or a file in a folder that is read.
     The unfinished work is beside the output, and must not replace an input either.
@@ -49,9 +49,8 @@ def require_no_input(output: Path, inputs: Iterable[Path], advice: str = "") -> 
             real_path, real_source = path.resolve(), source.resolve()
             is_inside = path.is_file() and real_source in real_path.parents
             if path.samefile(source) or real_path in real_source.parents or is_inside:
-                message = _("{path} would replace {source}, which this command reads. {advice}")
-                advice = advice or _("Choose another {option}.").format(option="--output")
-                raise OutputError(message.format(path=path, source=source, advice=advice))
+                message = _("{path} would replace {source}, which this command reads. Choose another {option}.")
+                raise OutputError(message.format(path=path, source=source, option=option))
 
 
 @contextmanager
@@ -69,7 +68,7 @@ def claimed_output(
     output and `force`.
     """
     gaps = {"path": output, "option": names[0], "force": names[1]}
-    require_no_input(output, inputs, _("Choose another {option}.").format(**gaps))
+    require_no_input(output, inputs, names[0])
     if _has_content(output) and not is_own(output):
         raise OutputError(_(NOT_REPLACED).format(**gaps))
     make_folder(output.parent)

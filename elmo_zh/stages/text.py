@@ -58,7 +58,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
         dictionary = find_user_dictionary(run, config)
         folder = _shared_folder(sources)
         inputs = _input_names(sources, folder)
-        require_no_input(run.segmented, inputs.values(), _("Choose another {option}.").format(option="--run"))
+        require_no_input(run.segmented, inputs.values(), "--run")
 
         def work() -> StageResult:
             segmented = segment_corpus(
@@ -113,7 +113,7 @@ def vocab(context: StageContext) -> StageResult:
     source, facts = _source_of_words(config), {}
     if source is not None:
         for output in (run.vocab, run.vocab_counts, run.character_counts):
-            require_no_input(output, [source], _("Choose another {option}.").format(option="--from"))
+            require_no_input(output, [source], "--from")
         name = "vocab.init" if config.vocab.init else "vocab.words"
         facts[name] = source_digest(run, "vocab", name, source)
 
@@ -191,7 +191,7 @@ def word2vec(context: StageContext) -> StageResult:
     dimension = config.model.projection_dim
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
     if source:
-        require_no_input(run.word2vec, [source], _("Choose another {option}.").format(option="--from"))
+        require_no_input(run.word2vec, [source], "--from")
 
     def work() -> StageResult:
         vocabulary = load_vocabulary(run.vocab)

@@ -149,9 +149,7 @@ def test_an_output_that_would_replace_an_input_is_refused(tmp_path: Path) -> Non
         told = message_of(OutputError, lambda at=tmp_path / output: require_no_input(at, inputs))
         assert told.startswith(f"{tmp_path / output} would replace ")
         assert told.endswith("Choose another --output.")
-    assert message_of(OutputError, lambda: require_no_input(folder / "inside", [folder], "Copy it.")).endswith(
-        "Copy it."
-    )
+    assert message_of(OutputError, lambda: require_no_input(folder / "inside", [folder], "--run")).endswith(" --run.")
     (folder / "x.parts").touch()  # beside the output
     for inputs in ([folder], [folder / "x.parts"]):
         told = message_of(OutputError, lambda: require_no_input(folder / "x", inputs))  # noqa: B023
