@@ -20,6 +20,7 @@ DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.
 STARTER = "starter"
 _STARTER_PACKAGE = "elmo_zh_starter"
+_SHOWN_DIGITS = 12
 # No bundle.json comes near this size.
 _LARGEST_INFO_BYTES = 2**24
 
@@ -65,6 +66,16 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
         if info.is_file() and info.stat().st_size <= _LARGEST_INFO_BYTES and file_digest(info) == digest:
             return folder
     return None
+
+
+def other_model(owner: Path, made_with: str, digest: str, given: Path, given_digest: str) -> BundleError:
+    """Return the error for a model that is not the one, of another digest, with which its `owner` was made."""
+    own, other = (full.removeprefix("sha256:")[:_SHOWN_DIGITS] for full in (digest, given_digest))
+    message = _(
+        "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Give the first one"
+        " with --model, or write {path} again."
+    )
+    return BundleError(message.format(path=owner, model=made_with, own=own, given=given, other=other))
 
 
 def default_bundle() -> Path:

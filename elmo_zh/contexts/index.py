@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elmo_zh.bundle.find_bundle import find_same_bundle
+from elmo_zh.bundle.find_bundle import find_same_bundle, other_model
 from elmo_zh.bundle.read import load_text_settings
 from elmo_zh.checks import check_vectors, refusal
 from elmo_zh.config import TextConfig
@@ -37,7 +37,6 @@ from elmo_zh.text.normalise import build_normaliser
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-_SHOWN_DIGITS = 12
 NOT_IN_TEXTS = N_("{word} is not in {path}. Give a word of its texts, as the segmenter splits them.")
 NO_VECTORS = N_(
     "{path} has no vectors of {word}, because an index leaves out rare words and some occurrences of frequent words."
@@ -413,15 +412,9 @@ class ContextIndex:
             yield Neighbour(occurrence, cosine, self.line(occurrence.line))
 
     def require_model(self, digest: str, path: Path) -> None:
-        """Raise ElmoZhError unless the bundle with this digest computed the index; the message names its `path`."""
+        """Raise BundleError unless the bundle with this digest computed the index; the message names its `path`."""
         if digest != self.model_digest:
-            own, other = (model.removeprefix("sha256:")[:_SHOWN_DIGITS] for model in (self.model_digest, digest))
-            raise ElmoZhError(
-                _(
-                    "{path} was made with the model {model} ({own}), but {path2} is a different model"
-                    " ({other}). Give the model of the index with --model, or rebuild the index: index --model"
-                ).format(path=self.path, model=self.model["path"], own=own, path2=path, other=other)
-            )
+            raise other_model(self.path, self.model["path"], self.model_digest, path, digest)
 
     def _number(self, word: str) -> int | None:
         """Return the number of a word as it is or as texts are normalised, or None if it has no vectors."""

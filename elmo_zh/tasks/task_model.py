@@ -11,7 +11,7 @@ import torch
 from msgspec import ValidationError, convert
 from safetensors import SafetensorError
 
-from elmo_zh.bundle.find_bundle import explain_no_starter, find_bundle, find_same_bundle
+from elmo_zh.bundle.find_bundle import explain_no_starter, find_bundle, find_same_bundle, other_model
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.bundle.word2vec_table import Word2Vec
 from elmo_zh.checks import check_list, check_strings, refusal
@@ -211,14 +211,9 @@ class TaskModel:
         head, linear = load_weights(layout, description)
         folder = _find_model(layout, description, model)
         precision, unknown = description.model.get("precision", "float32"), description.model.get("unknown", "unk")
-        embedder = ElmoEmbedder.load(folder, device, precision, unknown=unknown)
-        if embedder.bundle.digest != description.model["digest"]:
-            raise BundleError(
-                _(
-                    "{folder} is not the model that {path} was trained on (digest {digest} instead of {model}). Give"
-                    " the original model with --model, or train the task again."
-                ).format(folder=folder, path=path, digest=embedder.bundle.digest, model=description.model["digest"])
-            )
+        embedder, made_with = ElmoEmbedder.load(folder, device, precision, unknown=unknown), description.model
+        if embedder.bundle.digest != made_with["digest"]:
+            raise other_model(layout.path, made_with["path"], made_with["digest"], folder, embedder.bundle.digest)
         return cls(description, head, linear, embedder)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:

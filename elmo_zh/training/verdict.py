@@ -60,6 +60,8 @@ def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
     return ("falling" if fall > _FALL else "flat"), fall
 
 
+_TRAIN_LONGER = N_("Train longer: raise train.max_tokens and train.epochs, train and export again.")
+_ADD_TEXT = N_("Add text, or start from a model trained on more: --init starter")
 # What is found, and what would help; docs/training.md explains the advice.
 _FINDINGS = {
     "diverged": (
@@ -68,16 +70,16 @@ _FINDINGS = {
     ),
     "not measured": (
         N_("No text was held out, so it is not known how good the model is."),
-        N_("Use more text, with a paragraph on each line."),
+        _ADD_TEXT,
     ),
     "below bigram": (N_("Held-out perplexity {perplexity} is below the bigram model's {bigram}, as it should be."), ""),
     "above bigram": (
         N_("Held-out perplexity {perplexity} is not yet below the bigram model's {bigram}."),
-        N_("Train longer, or use more text."),
+        _TRAIN_LONGER,
     ),
     "above unigram": (
         N_("Held-out perplexity {perplexity} is no better than word frequencies alone ({unigram})."),
-        N_("Train longer, or use more text."),
+        _TRAIN_LONGER,
     ),
     "near copies": (
         N_("The training text has near copies of {near_copies} held-out paragraphs, which flatters the perplexity."),
@@ -85,7 +87,7 @@ _FINDINGS = {
     ),
     "falling": (
         N_("The held-out perplexity was still falling at the end (by {fall} in the second half of training)."),
-        N_("Train longer: raise train.max_tokens and train.epochs, train and export again."),
+        _TRAIN_LONGER,
     ),
     "rising": (
         N_("Held-out perplexity was lowest after {best_tokens} tokens, then rose: the model is memorising its text."),
@@ -102,7 +104,7 @@ _FINDINGS = {
     ),
     "little text": (
         N_("{tokens} tokens is not much text; a good model needs millions."),
-        N_("Add text, or start from a model trained on more: --init starter"),
+        _ADD_TEXT,
     ),
     "ready": (N_("The model is ready to use."), ""),
 }

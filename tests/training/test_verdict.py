@@ -33,7 +33,7 @@ SPLIT = replace(GOOD.config, text=TextConfig(split_unknown=True))
         ({"curve": FALLING}, ["below bigram", "falling"], ["train.max_tokens"]),
         ({"baselines": {"unigram": 800.0, "bigram": 90.0}}, ["above bigram", "flat"], ["Train longer"]),
         ({"perplexity": 900.0, "curve": FALLING[:2]}, ["above unigram"], ["Train longer"]),
-        (UNMEASURED, ["not measured"], ["more text"]),
+        (UNMEASURED, ["not measured"], ["Add text"]),
         ({"perplexity": 1.4567e44}, ["diverged"], ["train.learning_rate"]),  # guessing has the perplexity 5,003
         ({"curve": RISING}, ["below bigram", "rising"], ["smaller model"]),
         # The sizes of a model that it started from are fixed.
