@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name,
 from elmo_zh.corpus.counts import Tally, skipped_lines
 from elmo_zh.corpus.packing import compression_of, unpacked, wrong_name
 from elmo_zh.errors import INSIDE_RUN, CorpusError
-from elmo_zh.language import N_, _, ngettext
+from elmo_zh.language import N_, _
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.outputs import kind_of
 from elmo_zh.run.reporter import Reporter, first_ten
@@ -142,9 +142,9 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
     """Return the files that paths and globs name, each once; from folders, only texts not written by elmo-zh."""
-    inside = _find_files(arguments, leave_out)
+    texts, others, outputs = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
-    paths = sorted({path.resolve(): path for path in sorted(inside.texts, reverse=True)}.values())
+    paths = sorted({path.resolve(): path for path in sorted(texts, reverse=True)}.values())
     named = {Path(argument) for argument in arguments}
     sources = tuple(Source(name=shown(str(path)), path=path, is_named=path in named) for path in paths)
     for source in sources:
@@ -155,75 +155,59 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
                     " instead: - < {name}"
                 ).format(name=source.name)
             )
-    return Sources(
-        sources=sources,
-        passed_over=tuple(sorted(inside.others - inside.texts)),
-        outputs=tuple(sorted(inside.outputs - inside.texts)),
-    )
+    passed_over, own = tuple(sorted(others - texts)), tuple(sorted(outputs - texts))
+    return Sources(sources=sources, passed_over=passed_over, outputs=own)
 
 
-@dataclass(frozen=True)
-class _Inside:
-    """Files to read, files in folders whose names do not suggest text, and elmo-zh's own outputs in folders."""
-
-    texts: set[Path] = field(default_factory=set)
-    others: set[Path] = field(default_factory=set)
-    outputs: set[Path] = field(default_factory=set)
-
-    def take(self, path: Path) -> None:
-        """Add a file of a folder to the files of its kind."""
-        # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
-        has_text = path.name.endswith(_SUFFIXES_OF_OUTPUTS) and any(
-            is_corpus_name(text.name) and text.is_file() for text in _without_suffixes(path)
-        )
-        kind = self.outputs if has_text else self.texts
-        (kind if is_corpus_name(path.name) else self.others).add(path)
-
-    def walk(self, folder: Path, outside: Path | None) -> None:
-        """Add the files of a folder and the folders in it; raise OSError for one that cannot be read."""
-
-        def fail(error: OSError) -> None:
-            raise error
-
-        for parent, folders, names in os.walk(folder, onerror=fail):
-            here = Path(parent).resolve()
-            if outside in (here, *here.parents):
-                folders.clear()
-            elif _is_output(Path(parent), {*folders, *names}):
-                self.outputs.add(Path(parent))
-                folders.clear()
-            else:
-                folders[:] = [name for name in folders if not name.startswith(".")]
-                for path in (Path(parent, name) for name in names if not name.startswith(".")):
-                    if path.is_file() and outside not in path.resolve().parents:
-                        self.take(path)
+# What is found in folders: files to read, files whose names do not suggest text, and elmo-zh's own outputs.
+_TEXT, _OTHER, _OUTPUT = range(3)
 
 
-def _find_files(arguments: Sequence[str], leave_out: Path | None) -> _Inside:
+def _iter_folder(folder: Path, outside: Path | None) -> Iterator[tuple[Path, int]]:
+    """Yield each file of a folder and the folders in it with its kind; raise OSError for one that cannot be read."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        here = Path(parent).resolve()
+        if outside in (here, *here.parents):
+            folders.clear()
+        elif _is_output(Path(parent), {*folders, *names}):
+            yield Path(parent), _OUTPUT
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for path in (Path(parent, name) for name in names if not name.startswith(".")):
+                if path.is_file() and outside not in path.resolve().parents:
+                    yield path, _kind_of_file(path)
+
+
+def _kind_of_file(path: Path) -> int:
+    if not is_corpus_name(path.name):
+        return _OTHER
+    # news.txt.tsv beside news.txt is an output made from it. Other tables and pages are read, whoever wrote them.
+    texts = _without_suffixes(path) if path.name.endswith(_SUFFIXES_OF_OUTPUTS) else ()
+    return _OUTPUT if any(is_corpus_name(text.name) and text.is_file() for text in texts) else _TEXT
+
+
+def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[set[Path], set[Path], set[Path]]:
+    """Return the files to read, and from folders the other files and the outputs."""
     outside = leave_out.resolve() if leave_out else None
-    everything = _Inside()
+    found: tuple[set[Path], set[Path], set[Path]] = (set(), set(), set())
     for path, is_named in (pair for argument in arguments for pair in _expand(argument)):
         if not path.is_dir():
-            everything.texts.add(path)
+            found[_TEXT].add(path)
         elif outside not in (path.resolve(), *path.resolve().parents):
-            inside = _Inside()
-            inside.walk(path, outside)
-            if not inside.texts:
-                num_others = len(inside.others) + len(inside.outputs)
-                raise CorpusError(
-                    ngettext(
-                        "{path} contains no text files ({kinds}), only {count:,} other. Give files by name, or a"
-                        " folder with text.",
-                        "{path} contains no text files ({kinds}), only {count:,} others. Give files by name, or a"
-                        " folder with text.",
-                        num_others,
-                    ).format(path=path, kinds=kinds_shown(), count=num_others)
-                )
-            for whole, part in zip(vars(everything).values(), vars(inside).values(), strict=True):
-                whole.update(part)
+            inside = list(_iter_folder(path, outside))
+            if all(kind != _TEXT for _file, kind in inside):
+                message = _("{path} contains no text files ({kinds}). Give files by name, or a folder with text.")
+                raise CorpusError(message.format(path=path, kinds=kinds_shown()))
+            for file, kind in inside:
+                found[kind].add(file)
         elif is_named:  # a folder of the run that a glob matches is merely left out
             raise CorpusError(_(INSIDE_RUN).format(path=path, run=leave_out))
-    return everything
+    return found
 
 
 # Suffixes of texts that the outputs of commands have too.
