@@ -36,7 +36,7 @@ from elmo_zh.corpus.readers.examples import (
     marks_span,
     tags_of,
 )
-from elmo_zh.corpus.readers.rows import plain_text
+from elmo_zh.corpus.readers.rows import cells_of, plain_text
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import counted
@@ -109,13 +109,7 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         if scheme:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
-                notes.append(
-                    counted(
-                        num_wrong,
-                        "{number} tag with no span to continue, treated as starting a span, as in conlleval",
-                        "{number} tags with no span to continue, each treated as starting a span, as in conlleval",
-                    )
-                )
+                notes.append(_("tags that continue no span and so start one, as in conlleval") + f": {num_wrong:,}")
     form = _("{kind} format, {scheme}").format(kind=kind, scheme=describe_tags(scheme, by_words=by_words))
     form += f" ({_counted_labels(examples, marks_spans=bool(scheme))})"
     return Labelled(
@@ -306,11 +300,10 @@ def _records_of_table(text: DecodedText) -> list[tuple[int, dict[str, Any]]]:
 
 def _rows_of_lists(text: DecodedText) -> Iterator[tuple[int, list[list[str]]]]:
     """Yield the number of each row below a header, and its cells divided into items."""
-    for number, line in enumerate(text.whole_lines(), start=1):
-        cells = line.split("\t")
-        if line.strip() and not (number == 1 and cells[-1].strip().lower() in LABEL_NAMES):
-            separators = (_ITEM_SEPARATOR if _ITEM_SEPARATOR in cell else " " for cell in cells)
-            yield number, [list(filter(None, cell.split(sign))) for cell, sign in zip(cells, separators, strict=True)]
+    for number, cells in enumerate(cells_of(text, "tsv"), start=1):
+        if any(map(str.strip, cells)) and not (number == 1 and cells[-1].strip().lower() in LABEL_NAMES):
+            signs = (_ITEM_SEPARATOR if _ITEM_SEPARATOR in cell else " " for cell in cells)
+            yield number, [list(filter(None, cell.split(sign))) for cell, sign in zip(cells, signs, strict=True)]
 
 
 class _GivenSpan(NamedTuple):
@@ -373,12 +366,8 @@ def _read_spans(
         left_out += Counter(kind for _start, _end, kind in spans) - Counter(kind for _start, _end, kind in kept)
         examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
     if left_out:
-        message = (
-            "{number} span left out for overlapping one that is longer or comes first",
-            "{number} spans left out for overlapping one that is longer or comes first",
-        )
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in left_out.most_common())
-        notes.append(f"{counted(left_out.total(), *message)} ({kinds})")
+        notes.append(_("spans left out for overlapping one that is longer or comes first") + f": {kinds}")
     return examples, notes, (text_field, usual)
 
 
