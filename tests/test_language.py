@@ -1,5 +1,6 @@
 """Messages in Chinese: the catalogue, and what the command line says."""
 
+import ast
 import re
 from functools import partial
 from io import BytesIO
@@ -10,7 +11,7 @@ import pytest
 from contract.command_line import run_python
 from test_pages import load_script
 
-from elmo_zh.language import chosen_language
+from elmo_zh.language import LOCALES, chosen_language
 from elmo_zh.run.reporter import display_width
 
 
@@ -45,6 +46,15 @@ def test_the_catalogue_has_the_messages_of_the_code_in_chinese(script: Any, cata
     assert {message.id for message in script.messages_of_code(catalogue)} == known
     assert [message.id for message in catalogue if message.id and not script.forms(message)[1]] == []
     assert [message.id for message in catalogue if message.id and message.fuzzy] == []
+
+
+def test_no_message_hides_within_an_f_string(catalogue: Any) -> None:
+    """Babel does not look there, so that it would never be translated."""
+    known = {message.id for message in catalogue}
+    for path in LOCALES.parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("_", "N_"):
+                assert not isinstance(call.args[0], ast.Constant) or call.args[0].value in known, (path, call.lineno)
 
 
 def test_translations_keep_the_gaps_options_and_paths_of_their_messages(script: Any, catalogue: Any) -> None:

@@ -22,7 +22,8 @@ class _Path(click.Path):
         """Fail with click's message and what to do instead."""
         name = param.human_readable_name if param is not None else ""
         option = param.opts[0] if isinstance(param, click.Option) else name
-        super().fail(f"{message} {_('Choose another {option}.').format(option=option)}", param, ctx)
+        step = _("Choose another {option}.").format(option=option)
+        super().fail(f"{message} {step}", param, ctx)
 
 
 class DeclaredType(click.ParamType[Any]):

@@ -169,7 +169,8 @@ class InputText:
             told = {"name": self.name, "count": num_empty, "total": num_lines}
             message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")
             if num_empty * 2 > num_lines:
-                reporter.warn(f"{message} {_('Choose the right field with --field.')}".format(**told))
+                step = _("Choose one or more: --field NAME")
+                reporter.warn(f"{message} {step}".format(**told))
             else:
                 reporter.note(message.format(**told))
         for line in skipped_lines(self.tally.passed_over):

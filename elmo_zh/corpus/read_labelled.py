@@ -296,10 +296,10 @@ def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: i
         "{name}: cannot tell which of these holds the {what}: {names}. Choose one, by name or by number, counting from"
         " 1: --{what}-column NAME."
     )
-    advice = f" {_('For labelled spans, use task fit tag.')}" if is_label else ""
+    advice = _("For labelled spans, use task fit tag.") if is_label else ""
     what, names = "label" if is_label else "text", shown or shown_names(sample[0])
     kind = UnlabelledError if is_label and not shown else CorpusError
-    raise kind(message.format(name=name, what=what, names=names) + advice)
+    raise kind(f"{message.format(name=name, what=what, names=names)} {advice}".rstrip())
 
 
 def _shown_column(sample: Sample, column: int) -> str:

@@ -315,7 +315,8 @@ class TaskModel:
         try:
             labelled = read_labelled(data, replace(reading, task_columns=description.columns))
         except UnlabelledError as error:
-            raise CorpusError(f"{error} {_('To label texts, use: elmo-zh task predict')}") from None
+            step = _("Next: {command}").format(command=command("task", "predict"))
+            raise CorpusError(f"{error} {step}") from None
         report_reading(labelled, reporter)
         examples, settings = labelled.examples, description.settings
         if settings.kind == "tag":

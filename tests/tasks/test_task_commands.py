@@ -142,7 +142,7 @@ def test_columns_are_kept_and_mean_the_same_everywhere(sample_run: SampleRun) ->
     assert scored() == scored("--field", "原话") == scored("--text-column", "原话", "--label-column", "答") != ""
     bare = written(Path(), "bare.csv", "日期,原话\n2024-10-01,我喜欢北京的街。\n2024-10-02,我不喜欢。\n")
     told = elmo_zh("task", "score", bare, "--task", "t").only_error()
-    assert told.endswith("To label texts, use: elmo-zh task predict")
+    assert told.endswith("Next: elmo-zh task predict")
     told = elmo_zh("task", "predict", bare, "--task", "t", "--output", "labels.xlsx").only_error()
     assert "labels.xlsx; expected *." in told
     assert elmo_zh("task", "predict", bare, "--task", bare).only_error().startswith("bare.csv/task.json is missing")
