@@ -87,6 +87,8 @@ def test_a_line_of_an_archive_has_a_place_in_its_member(tmp_path: Path) -> None:
         assert [text.place(line) for line in range(5)] == [(f"{text.name}/{member}", line) for member, line in expected]
         restored = Members.restored(json.loads(msgspec.json.encode(text.members)))
         assert restored == text.members
+        with pytest.raises(ValueError, match="out of order"):
+            Members.restored(msgspec.to_builtins(text.members[::-1]))
     (tmp_path / "a.txt").write_text("今天\n很好\n", encoding="utf-8")
     plain = opened(tmp_path / "a.txt")
     assert [record.line for record in plain.records()] == ["今天", "很好"]

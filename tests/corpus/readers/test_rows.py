@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from corpus.readers.reading import documents_of, dropped_of, items_of, read, text_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
@@ -219,6 +219,7 @@ VALUES = st.recursive(
 
 
 @settings(deadline=None, max_examples=53)
+@example({"": [None]}, None, [])
 @given(VALUES, st.sampled_from([None, 1]), st.lists(st.integers(0, 200), max_size=5))
 def test_any_json_in_any_chunks(value: Any, indent: int | None, cuts: list[int]) -> None:
     spelt = json.dumps(value, indent=indent)
