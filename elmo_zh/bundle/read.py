@@ -192,9 +192,10 @@ def model_line(bundle: Bundle) -> str:
     if about["made_by"] != OWN_PROGRAM:
         message = _("Model: {model}, converted from {program}.")
         return message.format(model=place, program=about["made_by"])
-    tokens, date = about["train_tokens"], bundle.history.trained_at
+    tokens, date = about["train_tokens"], about["trained_at"]
     amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
-    training = (first_ten(list(bundle.history.corpus)), amount, format_date(date) if date else "")
+    history = bundle.history
+    training = (first_ten(history.corpus, history.num_sources), amount, format_date(date) if date else "")
     text = ", ".join(filter(None, training)) or _("unknown text")
     line = _("Model: {model}, trained on {text}.").format(model=place, text=text)
     if path == DEFAULT_MODEL and STARTER in MODELS:

@@ -269,5 +269,5 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
         step = run["checkpoint_step"]
         last = f"train {step:,}" if step is not None else next(reversed(run["stages"]), "")
         marks.append(_("unfinished, last stage: {stage}").format(stage=last or "-"))
-    corpus, local = first_ten(run["corpus"][:3]) or "-", format_date(date) if date else "-"
+    corpus, local = first_ten(run["corpus"][:3], len(run["corpus"])) or "-", format_date(date) if date else "-"
     return run["path"], corpus, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)

@@ -95,10 +95,10 @@ def counted(number: int, one: str, many: str) -> str:
     return ngettext(one, many, number).format(number=f"{number:,}")
 
 
-def first_ten(names: Sequence[str]) -> str:
-    """Join at most ten names with commas, followed by "and others" if there are more."""
+def first_ten(names: Sequence[str], total: int = 0) -> str:
+    """Join at most ten names with commas, followed by "and others" if there are more, or `total` is more."""
     shown = ", ".join(names[:10])
-    return _("{names} and others").format(names=shown) if len(names) > 10 else shown
+    return _("{names} and others").format(names=shown) if max(len(names), total) > len(names[:10]) else shown
 
 
 def format_bytes(num_bytes: float) -> str:
