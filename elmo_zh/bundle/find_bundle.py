@@ -111,7 +111,8 @@ def explain_no_bundle(path: Path) -> str:
     names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
     known = _("Known names: {names}.").format(names=", ".join(names) or _("none"))
     step = f"{known} {_('Next: {command}').format(command=train_command())}"
-    return _("{path} is not a model bundle. {step}").format(path=path_from_here(path), step=step)
+    what = _("{path} is not a model bundle. {step}") if path.exists() else _("{path} does not exist. {step}")
+    return what.format(path=path_from_here(path), step=step)
 
 
 def next_step_of_run(path: Path) -> str:

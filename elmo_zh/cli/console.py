@@ -181,11 +181,18 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
     if key.upper() in [(argument.metavar or argument.name or "").strip("[].").upper() for argument in arguments]:
         advice = _(HERE).format(name=key.upper())
-    elif context.info_name in _COMMANDS_WITH_SETTINGS:
-        setting = _SETTINGS_OF_OPTIONS.get(error.option_name)
-        named = [setting] if setting else [f"{section}.{key}=VALUE" for section in sections_with(key)]
-        advice = _(HERE).format(name=f"--set {', --set '.join(named)}") if named else name_here(key)
+    elif context.info_name in _COMMANDS_WITH_SETTINGS and (named := _settings_like(error.option_name, key)):
+        advice = _(HERE).format(name=f"--set {', --set '.join(named)}")
+    else:
+        advice = name_here(key)
     return click.UsageError(f"{error.message} {advice}", context) if advice else error
+
+
+def _settings_like(option: str, key: str) -> list[str]:
+    """Return the settings, as --set takes them, that an option stands for or that are named like it."""
+    if setting := _SETTINGS_OF_OPTIONS.get(option):
+        return [setting]
+    return [f"{section}.{key}=VALUE" for section in sections_with(key)]
 
 
 def translate_help(command: click.Command, translate: Callable[[str], str] = _) -> None:

@@ -77,7 +77,7 @@ def option_of(value: Value, parameter: str, **changed: Any) -> Callable[[Any], A
     attributes = {"default": value.default, **value.option, **changed}
     names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
     path = attributes.pop("path", {})
-    is_missing = attributes["default"] is MISSING
+    is_missing = attributes["default"] is MISSING or attributes.get("required", False)
     if is_missing:
         del attributes["default"]
     is_path = bool(path) or value.kind is Path

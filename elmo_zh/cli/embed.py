@@ -145,6 +145,7 @@ def _embed_texts(
     from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.job import run_job
 
+    following = _("Next: read the vectors in Python, as docs/embedding.md shows.")
     results, skipped, total = [], [], TokenCounts()
     for target in targets:
         text, output = target.text, target.output
@@ -162,14 +163,14 @@ def _embed_texts(
             continue
         result = {"output": output, **report.counts.reported(), "unknown_words": dict(report.unknown_words)}
         if is_single:
-            common.finish(result, bundle=embedder.bundle)
+            common.finish(result, bundle=embedder.bundle, following=following)
             return
         total.add(report.counts)
         results.append(result)
         for line in figures(result):
             common.console.note(line)
     summary = {"skipped": skipped, **total.reported()}
-    common.finish({"outputs": results, **summary}, figures(summary), bundle=embedder.bundle)
+    common.finish({"outputs": results, **summary}, figures(summary), bundle=embedder.bundle, following=following)
 
 
 @click.command()

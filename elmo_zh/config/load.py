@@ -50,6 +50,11 @@ _ELSEWHERE = {
         ("n_gpus", "num_gpus", "cuda_devices", "distributed"),
         N_("Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN"),
     ),
+    **dict.fromkeys(
+        ("options_file", "weight_file", "options", "weights"),
+        N_("Make a bundle of the files with elmo-zh convert, and then use --model BUNDLE."),
+    ),
+    **dict.fromkeys(("vocab_file", "vocab_path"), N_("For the words of a file: elmo-zh vocab --run RUN --from FILE")),
     "n_train_tokens": N_("Leave it out: encode counts the tokens of the training text."),
 }
 HERE = N_("That is {name} here.")

@@ -66,4 +66,4 @@ def test_a_pipe_is_named_and_never_opened(folder: str) -> None:
 
 def test_other_paths() -> None:
     assert elmo_zh("info", "t.txt").only_error().startswith("t.txt is not ")
-    assert elmo_zh("info", "nowhere").only_error().startswith("nowhere is not ")
+    assert elmo_zh("info", "nowhere").only_error().startswith("nowhere does not exist")

@@ -45,6 +45,11 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
         ),
         ("train", "--all_clip_norm_val", "That is train.max_grad_norm here."),
         ("info", "--path", "That is PATH here."),
+        (
+            "embed",
+            "--options-file",
+            "Make a bundle of the files with elmo-zh convert, and then use --model BUNDLE.",
+        ),
     ],
 )
 def test_an_option_that_is_a_setting_or_an_argument(command: str, option: str, advice: str) -> None:

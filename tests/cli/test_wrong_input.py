@@ -20,6 +20,24 @@ def segment_error(*corpus: str | Path) -> str:
     return told
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("segment", "t.txt"), "--run"),
+        (("export",), "--run"),
+        (("convert", "model"), "--output"),
+        (("index", "t.txt"), "--output"),
+        (("senses", "花"), "--index"),
+        (("task", "fit", "tag", "t.txt"), "--output"),
+        (("task", "predict", "t.txt"), "--task"),
+    ],
+)
+def test_a_missing_option(words: tuple[str, ...], missing: str) -> None:
+    Path("t.txt").write_text(CHINESE, encoding="utf-8")
+    answer = elmo_zh(*words)
+    assert (answer.status, answer.errors) == (2, [f"Error: Missing option '{missing}'."])
+
+
 # The corpus
 
 

@@ -255,7 +255,7 @@ def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_pat
     found = message_of(BundleError, lambda: pickle.loads(pickled))
     assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or start again."
     shutil.rmtree(folder)
-    assert f"{folder.name} is not a model bundle" in message_of(BundleError, lambda: pickle.loads(pickled))
+    assert f"{folder.name} does not exist" in message_of(BundleError, lambda: pickle.loads(pickled))
 
 
 def test_a_stream_of_strings_and_of_lists(embedder: ElmoEmbedder) -> None:
