@@ -139,7 +139,9 @@ class ExploreServer(ThreadingHTTPServer):
 
     def wait(self) -> None:
         """Wait until the server ends; Ctrl-C interrupts the wait."""
-        self._thread.join()
+        # A signal that comes just before a wait without a limit would not be noticed until the next one.
+        while self._thread.is_alive():
+            self._thread.join(timeout=_POLL_SECONDS)
 
     @property
     def hosts(self) -> tuple[str, str]:
