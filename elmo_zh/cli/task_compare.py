@@ -17,6 +17,8 @@ from elmo_zh.errors import OptionError
 # next command does not repeat this one's options for printing either.
 _NOT_OF_FIT = {"vectors", "shares", "folds", "limit", "num_seeds"}
 _NOT_OF_FIT |= {f"common_{name}" for name in ("output", "word2vec", "force", "quiet", "as_json")}
+# What a recommendation decides.
+_RECOMMENDED = {"head", "inputs"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +102,11 @@ def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
         job, embedder, common.written, force=common.force, reporter=common.console, shares=shares,
         folds=options.folds, word2vec=common.word2vec, vectors=vectors,
     )  # fmt: skip
-    kind = job.settings.kind
-    typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT)
-    if "--head" not in typed:
-        typed += comparison.recommended.options or ()
+    kind, head, recommended = job.settings.kind, job.settings.head, comparison.recommended
+    typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT | _RECOMMENDED)
+    if recommended.inputs:
+        typed += ["--head", "bilstm" if head == "mixture" else head]
+    typed += recommended.options
     common.finish(
         comparison.to_json(),
         comparison.lines(),

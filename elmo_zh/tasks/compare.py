@@ -54,7 +54,7 @@ class Model:
     name: str
     members: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    options: tuple[str, ...] | None = None  # of `task fit`, to train it or a mixture that may contain it
+    options: tuple[str, ...] = ()  # of `task fit`, besides the network's --head, to train it or a mixture with it
 
     @property
     def needs_elmo(self) -> bool:
@@ -62,17 +62,17 @@ class Model:
         return linear.ELMO in (*self.members, *self.inputs)
 
 
-_NETWORK, _WITHOUT_ELMO = ("--head", "bilstm"), ("--inputs", "word2vec")
+_WITHOUT_ELMO = ("--inputs", "word2vec")
 MAJORITY = Model(N_("majority"))
 CRF = Model(N_("CRF on character n-grams"), options=("--head", "linear"))
 TFIDF = Model("TF-IDF", (linear.CHARACTERS,), options=_WITHOUT_ELMO)
 TFIDF_WORD2VEC = Model(N_("TF-IDF with word2vec"), (linear.CHARACTERS, linear.WORD2VEC), options=_WITHOUT_ELMO)
-TFIDF_ELMO = Model(N_("TF-IDF with ELMo"), (linear.CHARACTERS, linear.ELMO), options=())
+TFIDF_ELMO = Model(N_("TF-IDF with ELMo"), (linear.CHARACTERS, linear.ELMO))
 LINEAR_WORD2VEC = Model(N_("linear word2vec"), (linear.WORD2VEC,), options=_WITHOUT_ELMO)
 LINEAR_ELMO = Model(N_("linear ELMo"), (linear.ELMO,), options=("--inputs", "elmo"))
-WORD2VEC = Model("word2vec", inputs=("word2vec",), options=(*_NETWORK, *_WITHOUT_ELMO))
-ELMO = Model("ELMo", inputs=("elmo",), options=(*_NETWORK, "--inputs", "elmo"))
-BOTH = Model("[word2vec; ELMo]", inputs=("word2vec", "elmo"), options=_NETWORK)
+WORD2VEC = Model("word2vec", inputs=("word2vec",), options=_WITHOUT_ELMO)
+ELMO = Model("ELMo", inputs=("elmo",), options=("--inputs", "elmo"))
+BOTH = Model("[word2vec; ELMo]", inputs=("word2vec", "elmo"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,9 +173,10 @@ class Comparison:
             f"{_(model.name)} ({self.mean(model, self.shares[0]):.4f})"
             for model in (self.recommended, self._best(self.models))
         )
-        return _("Recommended: {chosen}, the cheapest that is not clearly worse than the best, {best}.").format(
-            chosen=chosen, best=best
-        )
+        sentence = _("Recommended: {chosen}, the cheapest that is not clearly worse than the best, {best}.")
+        if self.recommended.members:
+            sentence += " " + _("task fit trains a mixture that begins with such models and keeps what helps.")
+        return sentence.format(chosen=chosen, best=best)
 
     def lines(self) -> list[str]:
         """Return the tables of scores and leads, the verdict and the recommendation as Markdown."""
