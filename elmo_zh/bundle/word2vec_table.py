@@ -1,4 +1,4 @@
-"""The word2vec vectors that a model's token layer started from: one vector per word, whatever its context.
+"""The word2vec vectors that a model started from (its token table or, in character mode, its softmax), one per word.
 
 A model that started from another model has that model's vectors.
 

@@ -150,7 +150,7 @@ def _embed_texts(
     for target in targets:
         text, output = target.text, target.output
         if not is_single and output.exists() and not common.force:
-            message = _("{output} already exists, so {name} is skipped.")
+            message = _("{output} already exists, so {name} is skipped. To replace existing outputs, add: --force")
             common.console.note(message.format(output=output, name=text.name))
             skipped.append(str(output))
             continue

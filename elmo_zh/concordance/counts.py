@@ -291,7 +291,7 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count each character, and each string of a candidate's length; beyond MOST_STRINGS, drop the rarest."""
+    """Count each character, and each string of a candidate's length found `least` times; keep MOST_STRINGS."""
     characters, strings = Counter[str](), BoundedCounts[str](MOST_STRINGS)
     for run in runs:
         characters.update(run)

@@ -22,7 +22,7 @@ _LAYERS_ALLOWED = "all, average, top, mix, the number of a layer (0, 1, ...), or
 class Layers(str):
     """Layers of a model: all, average, top, mix, a number, or numbers separated by commas, in the order given.
 
-    It is its own text, without spaces, so it can be stored and compared as one.
+    The value is a string in canonical form, without spaces, so it can be stored and compared like any other string.
     """
 
     __slots__ = ()

@@ -234,8 +234,8 @@ def measure_drift(
         indexes: One index per period, in order, all made with one model; or one index with the column `periods`.
         words: Compare only these words. Default: all that occur in every period.
         reporter: Receives progress.
-        options: Those of the command: periods, layer, by, min_count, permutations, with_fragments, seed. A word's
-            results do not depend on other words; by="jsd" needs scikit-learn.
+        options: The options of the command: periods, layer, by, min_count, permutations, with_fragments,
+            seed. Apart from q, a word's results do not depend on other words. by="jsd" needs scikit-learn.
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one

@@ -109,7 +109,7 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return round values between `low` and `high` as ticks for a logarithmic axis, evenly spaced within a decade."""
+    """Return round ticks between `low` and `high` on a logarithmic axis; even steps if that is at most a decade."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     subs = (1.0, 3.0) if high < 1e4 * low else (1.0,)

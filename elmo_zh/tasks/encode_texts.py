@@ -326,7 +326,7 @@ class TextEncoder:
 
 
 def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Stack arrays, at least one long, with zeros where one is shorter than another."""
+    """Stack arrays, padded with zeros to the length of the longest, at least 1."""
     longest, *widths = np.max([array.shape for array in arrays], axis=0)
     padded = np.zeros((len(arrays), max(1, longest), *widths), arrays[0].dtype)
     for place, array in enumerate(arrays):

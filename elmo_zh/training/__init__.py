@@ -1,6 +1,7 @@
 """Train the biLM, and measure how well it predicts held-out text.
 
-This module reads the rank of the process. It does not import torch, so a command soon knows whether it trains alone.
+This module reads the rank of the process. It does not import torch, so a command can quickly tell
+whether it is the only training process.
 """
 
 from collections.abc import Mapping

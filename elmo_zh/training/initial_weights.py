@@ -59,7 +59,7 @@ def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | Non
     """Initialise all weights at random from the seed, then copy word vectors to the rows of their words.
 
     The vectors go into the token table or, in character mode, into the softmax; `fill_rows` draws the other rows.
-    Vectors that are all alike are left out, since no training gets out of a table of equal rows.
+    Vectors that are all identical are not used, because training cannot recover from a table of equal rows.
     """
     generator = model.initialise(seed)
     if vectors is not None and has_spread(vectors.vectors):

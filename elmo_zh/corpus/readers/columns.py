@@ -234,7 +234,10 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Sample, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the `count` columns with the most Chinese, those with many empty or equal cells last; None if too few."""
+    """Return the `count` columns with the most Chinese, in their order; None if too few.
+
+    Columns with many empty or equal cells are chosen last.
+    """
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:
         cells = cells_in(rows, column)

@@ -25,8 +25,8 @@ from elmo_zh.text.script import HAN
 # The names are keys of records.
 LAYOUTS = {
     "hard line breaks": N_(
-        "{names}: most lines end inside a sentence, so that its words are cut. To join such lines, add:"
-        " --set text.join_lines=true"
+        "{names}: most lines end in the middle of a sentence, so words may be split between lines. To join such lines,"
+        " add: --set text.join_lines=true"
     ),
     "time codes": N_("{names}: lines begin with time codes, which are read as words. Remove them."),
     "markup": N_("{names}: the text has markup that is read as words. Convert it to plain text or HTML."),

@@ -471,8 +471,8 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
     if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
         notes.append(
             _(
-                "positions are taken to count characters, which is doubtful for {number} spans in texts with characters"
-                " such as emoji: if a browser counted, add the text of each span, and they are read so"
+                "positions are assumed to count characters, which may be wrong for {number} spans in texts with emoji:"
+                " if they count UTF-16 units, as browsers do, add the text of each span, which shows it"
             ).format(number=f"{num_astral:,}")
         )
     sample = spans[:_SAMPLE_SPANS]
