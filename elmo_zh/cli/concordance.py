@@ -125,23 +125,50 @@ def concordance(
         read = read_texts(common, files, texts, [query])
         matches = read.find(query)
         require_matches(query, matches, texts.where)
-        note_longer_words(read.folded, read.prepare(query), common.console, read.wanted)
+        if options.containing is None:
+            note_longer_words(read.folded, read.prepare(query), common.console, read.wanted)
         matches = _sorted(common, read, _selected(read, query, matches, options), options)
         if common.output:
             _note_renamed(matches, common.output, common)
             save_concordance(matches, common.output)
     shown = [*(matches.take(slice(options.top)) if options.top else matches)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
-    named = (("--index", texts.index), ("--from-name", texts.from_name), ("--where", texts.where))
-    typed = [*files, *(part for option, value in named if value is not None for part in (option, value))]
-    similar = ("concordance", query, *typed, "--like", str(shown[0].number))
+    if shown[0].figures:
+        names = (f"{name} (nats)" if name == "surprisal" else name for name in shown[0].figures)
+        rows.insert(0, ["", *names, "", "", "", ""])
+    typed, selecting = _typed(common, files, texts), _typed_selection(options)
+    # Collocates are those of all lines.
+    similar = ("concordance", query, *typed, *selecting, "--like", str(shown[0].number))
+    following = () if selecting else ("collocates", query, *typed)
     counts = {"query": query, "lines": len(matches)}
     table_of_lines = aligned(rows, left=range(len(rows[0]) - 3, len(rows[0])))
     common.finish(
         {**counts, "concordance": [line.described() for line in shown]},
         [*table_of_lines, "", *figures({**counts, "shown": len(shown)})],
-        following=similar if texts.index is not None and options.like is None else ("collocates", query, *typed),
+        following=similar if texts.index is not None and options.like is None else following,
     )
+
+
+def _typed(common: Common, files: Sequence[str], texts: TextChoice) -> list[str | Path]:
+    """Return the words that choose the texts, as the user typed them."""
+    given = {
+        "--index": texts.index,
+        "--from-name": texts.from_name,
+        "--where": texts.where,
+        "--user-dictionary": common.user_dictionary,
+    }
+    flags = {"--fold-script": texts.fold_script, "--segmented": common.segmented}
+    return [*files, *_options(given), *(flag for flag, value in flags.items() if value)]
+
+
+def _typed_selection(options: ConcordanceOptions) -> list[str | Path]:
+    """Return the options that select among the matches, as the user typed them."""
+    given = {"--containing": options.containing, "--usage": options.usage, "--sample": options.sample}
+    return _options({**given, "--layer": options.layer, "--seed": None if options.seed == 1 else options.seed})
+
+
+def _options(given: Mapping[str, Any]) -> list[str | Path]:
+    return [str(part) for option, value in given.items() if value is not None for part in (option, value)]
 
 
 def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
@@ -159,6 +186,12 @@ def require_matches(query: str, matches: "Concordance", condition: str | None) -
             "{query} does not occur{among}. A match must begin and end at token boundaries. Try fewer characters,"
             " --fold-script, or the wildcard *, as in {wider}"
         )
+        if set(query) & set("|()[]\"'“”"):
+            message = _(
+                "{query} does not occur{among}. A query contains words and the wildcards * and ?, but no regular"
+                " expressions or quotation marks. Search for one word at a time; --containing REGEX selects among its"
+                " lines."
+            )
         raise CorpusError(message.format(query=query, among=among, wider=shlex.quote(f"*{query}*")))
 
 
@@ -215,7 +248,8 @@ class FrequencyOptions(CountOptions):
     )
     by: str | None = declare(
         None,
-        "Column, such as year, that divides the text into parts. With --word, also count by part. Default: source.",
+        "Column that divides the text into parts, such as year; date:year and date:month are the years and months of a"
+        " column of dates. With --word, also count by part. Default: source.",
         metavar="COLUMN",
     )
 
@@ -325,7 +359,8 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
     """Find words typical of some lines compared with others.
 
     Each row has the word's counts in the two sets of lines, both counts per million tokens, the log ratio (1 means
-    twice as frequent), log-likelihood (G2), its p-value, and q, the false discovery rate among all compared words.
+    twice as frequent), log-likelihood (G2, negative if the word is rarer in the first set), its p-value, and q, the
+    false discovery rate among all compared words. The words typical of the other set come last.
 
     \b
     Example:

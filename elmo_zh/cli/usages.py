@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 # Number of occurrences shown for each usage.
 _NUM_LINES = 5
+# If this share of the words changed, the texts are probably of different kinds.
+_NEARLY_ALL = 0.9
 
 
 @click.command()
@@ -68,13 +70,13 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     """
     from elmo_zh.concordance.query import TokenTable, note_longer_words
     from elmo_zh.contexts.index_files import note_type, require_column
-    from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
+    from elmo_zh.contexts.senses import CLEAR_SILHOUETTE, find_senses, usage_counts, usage_substitutes
 
     index = load_index(common)
     note_longer_words(TokenTable.of_index(index), index.normalise(word), common.console)
     column = require_column(index.columns, options.by, "--by") if options.by else None
-    if options.by and column is not None:
-        note_type(options.by, column, common.console)
+    if options.by:
+        note_type(index.columns, options.by, common.console)
     with common.claimed():
         senses = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
@@ -89,8 +91,14 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
         common.console.note(
             _("The occurrences form no clear groups, or are too few to tell. --usages 2 divides them anyway.")
         )
-    counts = usage_counts(index, senses, column) if column else {}
     choice = senses.clusters.choice
+    if choice is not None and choice.number > 1 and choice.silhouette <= CLEAR_SILHOUETTE:
+        common.console.note(
+            _(
+                "The groups overlap, so their number is uncertain (silhouette {value:.2f}; clear: above {limit})."
+            ).format(value=choice.silhouette, limit=CLEAR_SILHOUETTE)
+        )
+    counts = usage_counts(index, senses, column) if column else {}
     summary = {
         "word": word,
         "layer": senses.layer,
@@ -219,7 +227,10 @@ def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> No
 
 def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftShown) -> None:
     """Report words that were not compared, and warn about tests that mean less or cannot succeed."""
+    import numpy as np
+
     from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL, describe_fragments
+    from elmo_zh.contexts.index_files import note_type
 
     if by_lines := [period.name for period in drift.periods if period.by_lines]:
         text = _(
@@ -227,8 +238,21 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
             " treats each raw line as a document, so the topic of one document may look like a change."
         )
         common.console.note(text.format(LEAST_DOCUMENTS=LEAST_DOCUMENTS, by_lines=first_ten(by_lines)))
+    if options.periods is not None:
+        columns = drift.periods[0].index.columns
+        note_type(columns, options.periods, common.console)
+        if num_left := int((~np.any([period.lines for period in drift.periods], axis=0)).sum()):
+            text = _("{name}: lines without a value are left out: {count:,}")
+            common.console.note(text.format(name=options.periods, count=num_left))
     if drift.fragments:
         common.console.note(describe_fragments(drift.fragments))
+    num_changed = sum(word.q < LEVEL for word in drift.words)
+    if words is None and num_changed >= _NEARLY_ALL * len(drift.words):
+        text = _(
+            "Nearly every word differs ({count:,} of {total:,}), as between different kinds of text. Trust only the"
+            " lines, and how far {by} lies above baseline."
+        )
+        common.console.warn(text.format(count=num_changed, total=len(drift.words), by=drift.by))
     known = {word.word for word in drift.words} | drift.fragments.keys()
     if missing := sorted((words or frozenset()) - known):
         text = _(

@@ -125,6 +125,8 @@ class Concordance:
             return np.unique(spelled, return_inverse=True)[1] if spelled else np.empty(0, np.int64)
         if key in self.figures:
             return -self.figures[key] if key in _DESCENDING else self.figures[key]
+        if re.fullmatch(r"\d+[LR]", key) and key not in self.table.columns:
+            raise ConfigError.unexpected(f"--sort {key}", "1L-9L, 1R-9R")
         column = require_column(self.table.columns, key, "--sort")
         return column.ranks()[column.codes[self.lines]]
 
@@ -196,8 +198,7 @@ class ReadTexts:
     def note_types(self, names: Iterable[str], reporter: Reporter) -> None:
         """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
         for name in dict.fromkeys(names):
-            if name in self.table.columns:
-                note_type(name, self.table.columns[name], reporter)
+            note_type(self.table.columns, name, reporter)
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:

@@ -169,7 +169,7 @@ class Query:
         """Raise ConfigError if the query is empty."""
         elements = query.split()
         if not elements:
-            raise ConfigError.unexpected('QUERY ""', "苹果, 吃 *, 高质量发展")
+            raise ConfigError.unexpected('QUERY ""', _("a word or a phrase, such as 苹果 or 吃 *"))
         elements = [re.sub(r"\*+", _ANY, element) for element in elements]
         self._items = _BORDER.join(_ONE + _ANY if element == _ANY else element for element in elements)
         self._end = 1 << len(self._items)
@@ -311,6 +311,13 @@ def _parts(condition: str) -> Iterator[tuple[str, str, str]]:
                     "--where {condition!r}: cannot read {part!r}. Write conditions as NAME OPERATOR VALUE, joined by"
                     " and, such as: year >= 2020 and source ~ news. Put names with special characters in quotes."
                 ).format(condition=condition, part=condition[place:].strip())
+            )
+        if not re.match(_NAME, match["value"]) and (other := re.search(r"\s(or|and)\s", match["value"], re.IGNORECASE)):
+            raise ConfigError(
+                _(
+                    "--where {condition!r}: conditions are joined by and, in small letters, not by {other}. To accept"
+                    " several values, use ~, as in year ~ 2019|2020. Put a value that contains {other} in quotes."
+                ).format(condition=condition, other=other[1])
             )
         yield match["name"], match["sign"], match["value"]
         place = match.end()

@@ -142,7 +142,8 @@ class DriftOptions:
 
     periods: str | None = declare(
         None,
-        "Column whose values are the periods to compare (year, for example), if there is only one index.",
+        "Column whose values are the periods to compare, if there is only one index: year, for example, or date:year"
+        " or date:month, the years or months of a column of dates.",
         metavar="COLUMN",
     )
     layer: int | None = declare(

@@ -51,7 +51,7 @@ _NUM_USAGES = 5
 class Period:
     """A period of time or a group of texts: a subset of the lines in an index."""
 
-    name: str  # a value of a column, or the name of the index; old and new for two indexes
+    name: str  # a value of a column, or the name of the index
     index: ContextIndex  # the index with these lines
     lines: NDArray[np.bool_]  # which lines belong to the period, bool, shape (L,)
 
@@ -120,7 +120,9 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
     Values are sorted as numbers if all are numbers; lines without a value are left out.
     """
     if column is None:
-        names = ["old", "new"] if len(indexes) == 2 else [index.path.name.removesuffix(".index") for index in indexes]
+        names = [index.path.name.removesuffix(".index") for index in indexes]
+        if len({*names}) < len(names):
+            names = [str(index.path) for index in indexes]
         pairs = zip(names, indexes, strict=True)
         periods = [Period(name, index, np.ones(len(index.line_numbers()), np.bool_)) for name, index in pairs]
     else:
@@ -270,9 +272,10 @@ def measure_drift(
             raise ElmoZhError(describe_fragments(fragments))
         message = _(
             "No word occurs in at least {min_count} different sentences, from at least two documents, in every one of"
-            " the periods {names}. Lower --min-count, or index more text."
+            " the periods {names}. Lower --min-count, index more text, or compare longer periods, as with --periods"
+            " date:year."
         )
-        names = ", ".join(period.name for period in comparing.periods)
+        names = first_ten([period.name for period in comparing.periods])
         raise ElmoZhError(message.format(min_count=chosen.min_count, names=names))
     return Drift(
         words=_ranked(compared), layer=layer, by=chosen.by, num_shared=len(shared), periods=comparing.periods,

@@ -1,5 +1,6 @@
 """The files in the folder of an index, which docs/contexts.md describes, and the columns of its lines."""
 
+import re
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.corpus.cell_types import ColumnType, column_type, sort_key
+from elmo_zh.corpus.cell_types import ColumnType, column_type, longer_period, sort_key
 from elmo_zh.errors import ConfigError
 from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import Reporter
@@ -81,15 +82,40 @@ class Column:
         """Return each value's rank by the column's type, float64, shape (V,): empty cells first, others by spelling."""
         parse = self.type.parse
         keys = [
-            (0, sort_key(parsed), "") if (parsed := parse(value)) is not None else (-1 + 2 * bool(value), (), value)
+            (0, sort_key(parsed), "")
+            if (parsed := parse(value)) is not None
+            else (-1 + 2 * bool(value.strip()), (), value)
             for value in self.values
         ]
         places = {key: place for place, key in enumerate(sorted({*keys}))}
         return np.array([places[key] for key in keys], np.float64)
 
+    def grouped(self, unit: str) -> "Column":
+        """Return the "year" or "month" of each date; empty for other cells, or if the column has no dates."""
+        kind = column_type(self.counts, wants_dates=True)
+        periods = [longer_period(kind.parse(value), unit) for value in self.values]
+        values = [*dict.fromkeys(periods)]
+        return Column(values, np.array([*map(values.index, periods)], COLUMN)[self.codes])
+
+
+def split_unit(columns: Mapping[str, Column], name: str) -> tuple[str, str]:
+    """Return the column and the unit of time that a name such as 日期:year or 日期:month consists of; else no unit."""
+    match = None if name in columns else re.fullmatch(r"(.+)[:：](year|month)", name)
+    return (match[1], match[2]) if match else (name, "")
+
 
 def require_column(columns: Mapping[str, Column], name: str, option: str) -> Column:
-    """Return a column; if there is no such column, raise a ConfigError that lists the columns."""
+    """Return a column, or the years or months of its dates for a name such as 日期:year.
+
+    Raises:
+        ConfigError: If there is no such column, or it has no dates; the message lists the columns.
+    """
+    name, unit = split_unit(columns, name)
+    if unit and name in columns:
+        grouped = columns[name].grouped(unit)
+        if not any(grouped.values):
+            raise ConfigError.unexpected(f"{option} {name}:{unit}", _(NAMES_OF_TYPES["dates"]))
+        return grouped
     if name not in columns:
         close = get_close_matches(name, columns, 1, cutoff=0.5)
         meant = _("Did you mean {name}?").format(name=close[0]) + " " if close else ""
@@ -113,9 +139,12 @@ def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Colu
     return {"source": source, **{new_name if name == "source" else name: values for name, values in columns.items()}}
 
 
-def note_type(name: str, column: Column, reporter: Reporter) -> None:
-    """Say how a column is compared and sorted, if it holds dates or if some cells are of another type."""
-    kind = column.type
+def note_type(columns: Mapping[str, Column], name: str, reporter: Reporter) -> None:
+    """Say how a column, if it exists, is compared and sorted, if it holds dates or some cells are of another type."""
+    name, unit = split_unit(columns, name)
+    if name not in columns:
+        return
+    kind = column_type(columns[name].counts, wants_dates=bool(unit))
     if kind.name == "text" or (kind.name == "numbers" and not kind.num_others):
         return
     message = _("{name}: compared as {kind}").format(name=name, kind=_(NAMES_OF_TYPES[kind.name]))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from elmo_zh.checks import check_arguments
 from elmo_zh.contexts import SenseOptions
 from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.index_files import Column, free_name
+from elmo_zh.contexts.index_files import Column, free_name, require_column
 from elmo_zh.contexts.nearest import iter_cosines, unit_rows
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
@@ -358,7 +358,9 @@ def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[st
 
 def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield a row for each occurrence, in text order, with the columns in docs/contexts.md and the column `by`."""
-    others = {(by if by == "source" else free_name(by, _COLUMNS)): index.columns[by]} if by else {}
+    others = (
+        {(by if by == "source" else free_name(by, _COLUMNS)): require_column(index.columns, by, "--by")} if by else {}
+    )
     neighbours = index.neighbours_of(senses.occurrences, senses.cosines)
     for each, label, is_repeated in zip(neighbours, senses.labels.tolist(), senses.is_repeated.tolist(), strict=True):
         values = {**each.described(), "usage": label, "cosine": f"{each.cosine:.4f}", "repeated": int(is_repeated)}

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-# Cells that say that there is no value; they decide nothing.
+# Cells that say that there is no value; they do not decide the type of their column.
 _NO_VALUE = frozenset(("", "-", "--", "—", "——", "/", "na", "n/a", "nan", "null", "none", "无", "不详", "未知"))
 _NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[+-]?\.\d+)(e[+-]?\d{1,3})?(%?)", re.IGNORECASE)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -28,7 +28,7 @@ _DAY = re.compile(
 _MONTH = re.compile(r"(\d{4})(?:[-/.](\d{1,2})|年(\d{1,2})月?份?|(\d{2}))")
 _YEAR = re.compile(r"(\d{4})年?度?")
 _QUARTER = re.compile(r"(\d{4})年?[-/]?(?:Q([1-4])|第?([1-4一二三四])季度?)|Q([1-4])[-/ ]?(\d{4})", re.IGNORECASE)
-# Without a year, as in a column of months or quarters.
+# Without a year: a date only in a column of such months or quarters.
 _PART_OF_YEAR = re.compile(
     r"(?:(\d{1,2})|([一二三四五六七八九十]|十[一二]))月份?(?:(\d{1,2})[日号])?|(?:Q([1-4])|第?([1-4一二三四])季度?)",
     re.IGNORECASE,
@@ -89,11 +89,13 @@ def as_date(cell: str, *, day_first: bool = False) -> Period | None:
         return _months(int(match[1]), month, month)
     if (match := _YEAR.fullmatch(text)) and 1000 <= int(match[1]) < 3000:
         return _months(int(match[1]), 1, 12)
-    match = _PART_OF_YEAR.fullmatch(text)
-    return _part_of_year(match) if match else None
+    return None
 
 
-def _part_of_year(match: re.Match[str]) -> Period | None:
+def _part_of_year(cell: str) -> Period | None:
+    match = _PART_OF_YEAR.fullmatch(_plain(cell))
+    if match is None:
+        return None
     if quarter := match[4] or match[5]:
         return _quarter(0, quarter)
     month = int(match[1]) if match[1] else 10 * match[2].startswith("十") + _DIGITS.find(match[2][-1]) + 1
@@ -133,7 +135,7 @@ def _filled(start: Moment, rest: Moment) -> Moment:
 
 
 class ColumnType(NamedTuple):
-    """How the cells of a column are read: as "numbers", "dates" or "text"; how many cells are not, and an example."""
+    """How the cells of a column are read: as "numbers", "dates" or "text"; how many filled ones are not, an example."""
 
     name: str
     parse: Callable[[str], Any]
@@ -142,20 +144,25 @@ class ColumnType(NamedTuple):
 
 
 def column_type(cells: Sequence[tuple[str, int]], *, wants_dates: bool = False) -> ColumnType:
-    """Return the type that most filled cells have, given distinct cells with their counts.
+    """Return the type that most cells with a value have, given distinct cells with their counts.
 
     Numbers that may be dates, such as 2020 or 20200307, are dates if all of them are eight-digit days, or if a date is
     wanted.
     """
-    filled = [(cell, count) for cell, count in cells if cell.strip().lower() not in _NO_VALUE]
+    filled = [(cell, count) for cell, count in cells if cell.strip()]
+    valued = [(cell, count) for cell, count in filled if cell.strip().lower() not in _NO_VALUE]
     numbers = _type("numbers", as_number, filled)
-    month_first, day_first = (_type("dates", partial(as_date, day_first=first), filled) for first in (False, True))
-    dates = day_first if day_first.num_others < month_first.num_others else month_first
-    total = sum(count for _, count in filled)
-    are_days = all(len(_plain(cell)) >= 8 for cell, _ in filled)
-    if 2 * dates.num_others < total and (dates.num_others < numbers.num_others or are_days or wants_dates):
+    kinds_of_dates = (as_date, partial(as_date, day_first=True), _part_of_year)
+    dates = min((_type("dates", parse, filled) for parse in kinds_of_dates), key=operator.attrgetter("num_others"))
+    are_days = all(len(_plain(cell)) >= 8 for cell, _ in valued)
+    if _has_most(dates, filled, valued) and (dates.num_others < numbers.num_others or are_days or wants_dates):
         return dates
-    return numbers if 2 * numbers.num_others < total else ColumnType("text", str)
+    return numbers if _has_most(numbers, filled, valued) else ColumnType("text", str)
+
+
+def _has_most(kind: ColumnType, filled: Sequence[tuple[str, int]], valued: Sequence[tuple[str, int]]) -> bool:
+    num_filled, num_valued = (sum(count for _, count in cells) for cells in (filled, valued))
+    return 2 * (num_filled - kind.num_others) > num_valued
 
 
 def _type(name: str, parse: Callable[[str], Any], filled: Sequence[tuple[str, int]]) -> ColumnType:
@@ -168,6 +175,18 @@ def sort_key(value: object) -> Any:
     if isinstance(value, Period):
         return value.first, tuple(-part for part in value.last)
     return value
+
+
+def longer_period(value: object, unit: str) -> str:
+    """Return the "year" or "month" that contains a parsed date, such as 2020 or 2020-03; "" if none does.
+
+    >>> longer_period(as_date("2020/3/7"), "month"), longer_period(as_date("2020"), "month")
+    ('2020-03', '')
+    """
+    size = ("year", "month").index(unit) + 1
+    if not isinstance(value, Period) or not value.first[0] or value.first[:size] != value.last[:size]:
+        return ""
+    return "-".join(f"{part:02}" for part in value.first[:size])
 
 
 def compare(cell: Any, sign: str, wanted: Any) -> bool:

@@ -83,8 +83,10 @@ def test_orders() -> None:
             range(4), key=lambda place: [_key(lines[place], years[place]["year"], k) for k in keys.split(",")]
         )
         assert ordered.numbers.tolist() == [place + 1 for place in expected] == numbers, keys
-    with pytest.raises(ConfigError, match=r"--sort: the texts have no column 0R. Their columns are: source, year"):
-        found.sorted_by(["0R"])
+    with pytest.raises(ConfigError, match=r"--sort 10R; expected 1L-9L, 1R-9R"):
+        found.sorted_by(["10R"])
+    with pytest.raises(ConfigError, match=r"--sort: the texts have no column yaer. Did you mean year?"):
+        found.sorted_by(["yaer"])
 
 
 def _key(line: Sequence[str], year: str, key: str) -> list[float]:
@@ -236,10 +238,18 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
     assert "other.txt; expected --from-name" in message
 
 
+def test_the_next_command_repeats_what_was_typed_and_figures_have_names(folder: Path) -> None:
+    typed = ("concordance", "苹果", "--index", str(folder / "index"), "--containing", "吃", "--sample", "1")
+    header, line, *_, last = elmo_zh(*typed, "--sort", "surprisal").stdout.splitlines()
+    assert header.split() == ["surprisal", "(nats)"]
+    assert last.endswith(" ".join([*typed, "--like", line.split()[0]]))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("concordance 香蕉 --index index", "香蕉 does not occur"),
+        ("concordance 苹果|米饭 rows.csv", "--containing REGEX"),
         ("concordance 苹果 rows.csv --like 1", "--like needs --index INDEX."),
         ("concordance 苹果 --index index --usage 9", "--usage 9; expected 1<=N<="),
         ("concordance 苹果 rows.csv --containing 鱼", "苹果 does not occur (鱼)"),

@@ -18,7 +18,7 @@ from elmo_zh.concordance.query import (
     wanted_lines,
 )
 from elmo_zh.contexts.index import IndexedLine
-from elmo_zh.contexts.index_files import ColumnBuilder
+from elmo_zh.contexts.index_files import Column, ColumnBuilder, note_type, require_column
 from elmo_zh.errors import ConfigError
 
 
@@ -134,6 +134,8 @@ ROWS = [
         ("日期 = 2020年", [0, 1]),
         ("日期 != 2020", [2, 4]),
         ("日期 = 待定", [3]),
+        ("日期:year = 2020 and 日期：month != 2020-10", [0]),
+        ("author != 'this or that' and year > 2020", [2]),
         ("share > 4%", [0, 1, 2]),
         ("share <= 12", [0, 1, 2, 3]),
         ('''"a ""b""" = x and "日期" ~ 3''', [0]),
@@ -150,6 +152,8 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
         ("yaer > 3", "no column yaer. Did you mean year?"),
         ("year >", "cannot read"),
         ("author ~ (", "position 0"),
+        ("year = 2019 or year = 2020", "joined by and, in small letters, not by or."),
+        ("author:year = 2020", "--where author:year; expected dates."),
         ("number >= soon", "number >= 'soon'; expected numbers"),
         ("日期 >= 1998-13-45", "日期 >= '1998-13-45'; expected dates"),
     ],
@@ -160,12 +164,40 @@ def test_wrong_conditions_are_one_line(condition: str, message: str) -> None:
         wanted_lines(table.columns, 5, condition)
 
 
+def test_dates_are_grouped_and_cells_that_are_none_are_counted() -> None:
+    cells = ["2020/3/7", "3月7日", "", "不详", "2020/13/45", "2020年12月", "2019-01-01", "2019", "2020-03-31", " "]
+    columns = table_of([["一"]] * 10, [{"日期": cell} for cell in cells]).columns
+    for unit, expected in (
+        ("year", ["2020", "", "", "", "", "2020", "2019", "2019", "2020", ""]),
+        ("month", ["2020-03", "", "", "", "", "2020-12", "2019-01", "", "2020-03", ""]),
+    ):
+        grouped = require_column(columns, f"日期:{unit}", "--by")
+        assert [grouped.values[code] for code in grouped.codes.tolist()] == expected
+    heard = Heard()
+    note_type(columns, "日期:year", heard)
+    assert heard.notes == ["日期: compared as dates; cells of another type: 3, such as '3月7日'"]
+    assert _in_order(columns["日期"])[:4] == ["", " ", "2019", "2019-01-01"]
+
+
+def test_months_and_quarters_without_a_year_are_dates_among_themselves() -> None:
+    for cells in (["3月", "10月", "12月"], ["Q1", "第三季度", "Q4"]):
+        rows = [{"when": cell} for cell in reversed(cells)]
+        assert _in_order(table_of([["一"]] * 3, rows).columns["when"])[-3:] == cells
+    mixed = [{"when": cell} for cell in ("3月", "2020-03-07", "2021-03-07")]
+    assert table_of([["一"]] * 3, mixed).columns["when"].type.num_others == 1
+
+
+def _in_order(column: Column) -> list[str]:
+    ranked = zip(column.ranks().tolist(), column.values, strict=True)
+    return [value for _, value in sorted(ranked)]
+
+
 def test_keys_may_name_columns_with_any_character() -> None:
     assert parse_keys("""-1R, "a,b" ,-'c d', Post Date,""") == ["-1R", "a,b", "-c d", "Post Date"]
 
 
 def test_an_empty_query_is_refused() -> None:
-    with pytest.raises(ConfigError, match='QUERY ""; expected 苹果'):
+    with pytest.raises(ConfigError, match='QUERY ""; expected a word'):
         Query("  ")
 
 

@@ -103,12 +103,14 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     apple = next(each for each in result["words"] if each["word"] == "苹果")
     assert (len(apple["steps"]), apple["change"]) == (2, "10 → 2020")
     assert "Left out fragments of longer words" in shown.stderr + elmo_zh(*command).stderr
+    assert "year: lines without a value are left out: 1" in shown.stderr
 
 
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
         (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year?"),
+        (("--periods", "kind:year"), "--periods kind:year; expected dates."),
         (("--periods", "kind"), "At least two periods are needed"),
         ((), f"Columns of {years.path}: source, kind, year"),
         ((years.path, "--periods", "year"), "--periods and years.index cannot be combined"),
