@@ -77,8 +77,8 @@ set-up:  ## Install everything, with the starter model, into .venv | 把全部�
 	@sh make/set-up.sh corpus explore tasks
 
 	@$(if $(filter set-up,$(MAKECMDGOALS)),. make/messages.sh; say \
-		'Everything is installed. To train a model on your text: make train CORPUS=my-texts/ INIT=starter' \
-		'安装完毕。接下来用自己的文本训练模型：make train CORPUS=my-texts/ INIT=starter')
+		'Everything is installed. To look at words: $(BIN)/elmo-zh explore. To train a model on your text: make train CORPUS=my-texts/ INIT=starter' \
+		'安装完毕。查看词语：$(BIN)/elmo-zh explore。用自己的文本训练模型：make train CORPUS=my-texts/ INIT=starter')
 
 set-up-test:
 	@sh make/set-up.sh corpus explore tasks test

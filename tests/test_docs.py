@@ -13,7 +13,8 @@ from contract.command_line import LAYERS, PROJECTION, ROOT, SampleRun
 from drawn_bundles import SHAPES, write_model
 from test_pages import code_blocks
 
-from elmo_zh import ElmoEmbedder
+from elmo_zh import ElmoEmbedder, LineScorer
+from elmo_zh.reader.lstm import LSTMState, prepare, run_layer
 
 WIDTH = 2 * PROJECTION
 LINES = ("今天天气很好。", "", "苹果很甜。")
@@ -94,6 +95,22 @@ def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> Non
     for sentence, word, substitutes in rows:
         tokens = embedder.tokens(re.sub(r"[\[\]]", "", sentence))
         assert embedder.substitutes(tokens, tokens.index(word), top=8).words == substitutes.split()
+
+
+def test_the_page_on_the_reader_computes_what_the_reader_does() -> None:
+    code = "\n".join(python_blocks(DOCS / "reader.md"))
+    page: dict[str, Any] = {}
+    exec(code.replace('"starter"', repr(str(STARTER))), page)
+    np.testing.assert_allclose(page["layers"], page["vectors"], rtol=0, atol=1e-6)
+    [line] = LineScorer.load(STARTER).score([page["text"]])
+    assert page["nats"].sum() == pytest.approx(line.forward_nats, rel=1e-6)
+    weights, x = page["parameters"](1, 0), page["x"][:3]
+    draw = np.random.default_rng(3)
+    h, c = (draw.normal(0, 1, (3, width)).astype(np.float32) for width in (256, 512))
+    outputs, state = run_layer(x, None, [3], prepare(*weights), LSTMState(h, c), 3.0, 3.0)
+    fast = page["fast_step"](x, h, c.copy(), *page["prepare"](*weights))
+    np.testing.assert_allclose(fast[0], outputs, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(fast[1], state.cell, rtol=0, atol=1e-6)
 
 
 def test_the_modules_of_the_page_on_pytorch(folder: Path) -> None:

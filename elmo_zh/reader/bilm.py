@@ -1,8 +1,9 @@
 """The bidirectional language model (biLM) of Peters et al. (2018), "Deep contextualized word representations".
 
-Shape letters, as in `model.bilm`: B sentences, T steps, N rows of a packed batch, M tokens without the marks, P
-projection, D cell, L layers, V vocabulary. A first axis of 2 is the direction: 0 the forward LM, which reads <S> w1 ..
-wn </S>, and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so each runs in a thread.
+Shape letters, as in `model.bilm`: B sentences, T steps, N rows of a packed batch, M tokens without the marks, W words,
+P projection, D cell, L layers, V vocabulary. A first axis of 2 is the direction: 0 the forward LM, which reads <S> w1
+.. wn </S>, and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so each runs in a thread if
+there are two cores.
 """
 
 import os

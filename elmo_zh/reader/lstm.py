@@ -4,10 +4,10 @@ One step of one direction, with x the input and h the output before, in the nota
 
     z = x W_x + h W_h + b                  (input gate i, candidate j, forget gate f, output gate o, each of width D)
     c = sigmoid(f + 1) c + sigmoid(i) tanh(j)     clipped to the cell clip
-    h = (sigmoid(o) tanh(c)) W_p                  clipped to the projection clip
+    h = (sigmoid(o) tanh(c)) W_p                  clipped to the projection clip; without W_p it is not clipped
 
-Since sigmoid(x) = (1 + tanh(x / 2)) / 2, halving the weights of i, f and o, which changes no bit of them, leaves a
-single tanh over all of z.
+Since sigmoid(x) = (1 + tanh(x / 2)) / 2, halving the weights of i, f and o, which is exact, leaves a single tanh over
+all of z. A gate is then 1 + tanh, twice its sigmoid; the missing halves are a factor of c and in W_p.
 
 A batch has its longest sentence first, and its rows are packed by time step: first the first token of every sentence,
 then the second tokens, and so on. So the sentences that have a token at a step are the first ones, and no step computes
@@ -141,7 +141,7 @@ def run_layer(
     """Return the outputs of N packed rows, shape (N, P), and each sentence's state after its last token.
 
     Args:
-        inputs: Shape (N, P), or (U, P) with `rows`.
+        inputs: Shape (N, P), or with `rows` one for each of U distinct words, (U, P).
         rows: The input that each packed row reads, shape (N,); None if each has its own.
         counts: How many sentences have a token at each step.
         weights: As `prepare` returns them.
