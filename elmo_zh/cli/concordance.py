@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elmo_zh.cli.declared import takes, with_options
+from elmo_zh.cli.declared import takes, typed_options, with_options
 from elmo_zh.cli.model_options import MODEL_OF_INDEX, load_embedder_of
 from elmo_zh.cli.options import (
     INPUT,
@@ -32,6 +32,10 @@ from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance, ReadTexts
+
+# What the next command does not repeat of this one's options; then what only `concordance` has.
+_OF_ONE_OUTPUT = {"sort", "top", *(f"common_{name}" for name in ("output", "force", "quiet", "as_json"))}
+_OF_LINES = {"containing", "usage", "like", "layer", "sample", "seed", "common_model"}
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 query_argument = click.argument("query", metavar="QUERY")
@@ -136,39 +140,20 @@ def concordance(
     if shown[0].figures:
         names = (f"{name} (nats)" if name == "surprisal" else name for name in shown[0].figures)
         rows.insert(0, ["", *names, "", "", "", ""])
-    typed, selecting = _typed(common, files, texts), _typed_selection(options)
-    # Collocates are those of all lines.
-    similar = ("concordance", query, *typed, *selecting, "--like", str(shown[0].number))
-    following = () if selecting else ("collocates", query, *typed)
+    repeated, context = (query, *files), click.get_current_context()
+    following: tuple[str, ...] = ()
+    if texts.index is not None and options.like is None:
+        typed = typed_options(context, without=_OF_ONE_OUTPUT)
+        following = ("concordance", *repeated, *typed, "--like", str(shown[0].number))
+    elif {options.containing, options.usage, options.sample} == {None}:
+        following = ("collocates", *repeated, *typed_options(context, without=_OF_ONE_OUTPUT | _OF_LINES))
     counts = {"query": query, "lines": len(matches)}
     table_of_lines = aligned(rows, left=range(len(rows[0]) - 3, len(rows[0])))
     common.finish(
         {**counts, "concordance": [line.described() for line in shown]},
         [*table_of_lines, "", *figures({**counts, "shown": len(shown)})],
-        following=similar if texts.index is not None and options.like is None else following,
+        following=following,
     )
-
-
-def _typed(common: Common, files: Sequence[str], texts: TextChoice) -> list[str | Path]:
-    """Return the words that choose the texts, as the user typed them."""
-    given = {
-        "--index": texts.index,
-        "--from-name": texts.from_name,
-        "--where": texts.where,
-        "--user-dictionary": common.user_dictionary,
-    }
-    flags = {"--fold-script": texts.fold_script, "--segmented": common.segmented}
-    return [*files, *_options(given), *(flag for flag, value in flags.items() if value)]
-
-
-def _typed_selection(options: ConcordanceOptions) -> list[str | Path]:
-    """Return the options that select among the matches, as the user typed them."""
-    given = {"--containing": options.containing, "--usage": options.usage, "--sample": options.sample}
-    return _options({**given, "--layer": options.layer, "--seed": None if options.seed == 1 else options.seed})
-
-
-def _options(given: Mapping[str, Any]) -> list[str | Path]:
-    return [str(part) for option, value in given.items() if value is not None for part in (option, value)]
 
 
 def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
 import click
+from click.core import ParameterSource
 
 from elmo_zh.config.declare import Value, values_of
 from elmo_zh.errors import OptionError
@@ -111,3 +112,20 @@ def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Call
         return with_options(decorated, [option_of(value, name) for name, value in declared.items()])
 
     return decorate
+
+
+def typed_options(context: click.Context, *, without: Collection[str]) -> list[str]:
+    """Return the options that the user typed, as words for another command, except the parameters in `without`."""
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in without:
+            continue
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        if option.is_flag:
+            words.append(option.opts[0])
+        else:
+            words += [word for each in (value if option.multiple else [value]) for word in (option.opts[0], str(each))]
+    return words

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from elmo_zh.cli.declared import takes
+from elmo_zh.cli.declared import takes, typed_options
 from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_options
-from elmo_zh.cli.task_options import checked_job, training_options, typed_options
+from elmo_zh.cli.task_options import checked_job, training_options
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import FitJob
 from elmo_zh.errors import OptionError

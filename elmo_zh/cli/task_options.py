@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from elmo_zh.cli.declared import Function, takes
 from elmo_zh.cli.options import Common, refuse_together, shared_options
@@ -81,20 +80,3 @@ def load_task(common: Common) -> "TaskModel":
     task = TaskModel.load(common.task, common.model, common.device or "auto")
     common.console.note(model_line(task.embedder.bundle))
     return task
-
-
-def typed_options(context: click.Context, *, without: Collection[str]) -> list[str]:
-    """Return the options that the user typed, as words for another command, except the parameters in `without`."""
-    words: list[str] = []
-    for option in context.command.params:
-        name = option.name or ""
-        if not isinstance(option, click.Option) or name in without:
-            continue
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        value = context.params[name]
-        if option.is_flag:
-            words.append(option.opts[0])
-        else:
-            words += [word for each in (value if option.multiple else [value]) for word in (option.opts[0], str(each))]
-    return words

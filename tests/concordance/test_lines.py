@@ -239,10 +239,12 @@ def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
 
 
 def test_the_next_command_repeats_what_was_typed_and_figures_have_names(folder: Path) -> None:
-    typed = ("concordance", "苹果", "--index", str(folder / "index"), "--containing", "吃", "--sample", "1")
+    typed = ("concordance", "苹果", "--containing", "吃", "--sample", "1", "--index", str(folder / "index"))
     header, line, *_, last = elmo_zh(*typed, "--sort", "surprisal").stdout.splitlines()
     assert header.split() == ["surprisal", "(nats)"]
     assert last.endswith(" ".join([*typed, "--like", line.split()[0]]))
+    read = (folder / "rows.csv", "--field", "text", "--where", "year>2000")
+    assert elmo_zh("concordance", "苹果", *read).stdout.splitlines()[-1].endswith("--field text")
 
 
 @pytest.mark.parametrize(
