@@ -187,6 +187,12 @@ def test_months_and_quarters_without_a_year_are_dates_among_themselves() -> None
     assert table_of([["一"]] * 3, mixed).columns["when"].type.num_others == 1
 
 
+def test_cells_that_say_that_there_is_no_value_do_not_decide_the_type() -> None:
+    rows = [{"when": cell} for cell in ("2020/3/7", "不详", "N/A", "未知")]
+    kind = table_of([["一"]] * 4, rows).columns["when"].type
+    assert (kind.name, kind.num_others, kind.example) == ("dates", 3, "不详")
+
+
 def _in_order(column: Column) -> list[str]:
     ranked = zip(column.ranks().tolist(), column.values, strict=True)
     return [value for _, value in sorted(ranked)]

@@ -69,6 +69,8 @@ def test_documents(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     assert (period.by_lines, len(np.unique(period.documents))) == (False, 6)
     arguments = ("index", *files, *few, "--from-name", "{year}_{n}.txt", "--split-sentences", "--min-count", "1")
     assert elmo_zh(*arguments, "--model", embedder.bundle.path, "--output", "n.index").status == 0
+    indexes = [ContextIndex.load(path) for path in (tmp_path / "table.index", "n.index")]
+    assert [each.name for each in periods_of(indexes, None)] == ["table", "n"]
     old, new = periods_of([ContextIndex.load("n.index")], "year")
     assert (old.by_lines, len(np.unique(old.documents[old.lines]))) == (False, 5)
     assert (new.by_lines, len(np.unique(new.documents[new.lines]))) == (True, 8)
