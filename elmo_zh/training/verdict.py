@@ -140,8 +140,8 @@ def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
         is_full = 0 < config.vocab.size <= figures.num_rows
         gaps = {"unknown": f"{figures.unknown_rate:.1%}", "rows": f"{figures.num_rows:,}"}
         yield Finding("small vocabulary" if is_full else "rare words", gaps, is_full or not config.text.split_unknown)
-    if figures.train_tokens < _LITTLE_TEXT:
-        yield Finding("little text", {"tokens": f"{figures.train_tokens:,}"}, not figures.started_from_model)
+    if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:
+        yield Finding("little text", {"tokens": f"{figures.train_tokens:,}"})
 
 
 def describe_verdict(findings: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -52,6 +52,7 @@ SPLIT = replace(GOOD.config, text=TextConfig(split_unknown=True))
             [],
         ),
         ({"train_tokens": 51_795}, ["below bigram", "flat", "little text"], ["--init starter"]),
+        ({"train_tokens": 51_795, "started_from_model": True}, ["below bigram", "flat", "ready"], []),
         ({"num_near_copies": 7}, ["below bigram", "near copies", "flat"], ["evaluate"]),
     ],
 )
