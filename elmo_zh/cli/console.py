@@ -27,7 +27,7 @@ _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 1
 _NAMES = (
     *(N_("pairs"), N_("count"), N_("choose"), N_("join"), N_("usages"), N_("words used alike"), N_("vectors")),
     *(N_("surprisal"), N_("linear models"), N_("read the text"), N_("tokens"), N_("lines"), N_("texts")),
-    *(N_("words"), N_("occurrences"), N_("models"), N_("training runs"), N_("epochs"), N_("loss"), N_("dev")),
+    *(N_("words"), N_("occurrences"), N_("models"), N_("epochs"), N_("loss"), N_("dev")),
 )
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 # Settings that are options of other commands under another name.

@@ -333,6 +333,13 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
 
 
 Setting = tuple[Model, float, int, int]
+# A network stops after about so many epochs.
+_USUAL_EPOCHS = 10
+
+
+def _texts_read(model: Model, num_examples: int) -> int:
+    """Return roughly how many texts a training run reads, for the estimate of the time left."""
+    return num_examples * (_USUAL_EPOCHS if model.inputs or model == CRF else 1)
 
 
 class _Study:
@@ -385,8 +392,12 @@ class _Study:
 
     def runs(self) -> list[Run]:
         """Train and test every setting, reporting each row of the comparison once it is complete."""
-        settings, runs = list(self.settings()), []
-        step = Step(name="compare", compute=self._run, unit="training runs", total=len(settings), in_order=True)
+        settings, runs, models = list(self.settings()), [], {model.name: model for model in self.models}
+        step = Step(
+            name="compare", compute=self._run, unit="texts", in_order=True,
+            size=lambda run: _texts_read(models[run["model"]], run["num_examples"]),
+            total=sum(_texts_read(model, self._num_examples(share, fold)) for model, share, _seed, fold in settings),
+        )  # fmt: skip
         finished = zip(settings, self._work.run(step, settings), strict=True)
         for (model, _share), group in groupby(finished, key=lambda pair: pair[0][:2]):
             row = [Run(**part.value()) for _setting, part in group]
@@ -400,12 +411,16 @@ class _Study:
             runs += row
         return runs
 
+    def _num_examples(self, share: float, fold: int) -> int:
+        """Return how many examples a share of the labels is."""
+        return max(1, round(share * len(self._job.splits[fold].train)))
+
     def _run(self, setting: Setting, _files: Files) -> Json:
         """Train and test one setting."""
         model, share, seed, fold = setting
         split = self._job.splits[fold]
         if share < 1:
-            limit = max(1, round(share * len(split.train)))
+            limit = self._num_examples(share, fold)
             split = replace(split, train=choose_rows(self._dataset.examples, split.train, limit, seed))
         dataset = replace(self._dataset, split=split)
         train, gold = dataset.gold("train"), dataset.gold("test")
