@@ -11,7 +11,7 @@ The main classes, each imported on first use:
 - Elmo: the biLM as a PyTorch module, with a learned mix of layers; ScalarMix: that mix alone.
 - TaskModel: a model trained on labelled data; ElmoClassifier and ElmoTagger: the same as scikit-learn estimators.
 - LineScorer: log-probabilities of lines. ContextIndex: words in their sentences, and the search for similar ones.
-- Word2Vec: the vectors that the token layer started from.
+- Word2Vec: the word2vec vectors that a model started from, one for each word.
 
 Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need
 scikit-learn and spaCy.

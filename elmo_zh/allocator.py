@@ -31,7 +31,8 @@ def keep_few_kernels() -> None:
         os.environ.setdefault(name, "64")
 
 
-# Iterations of the spin loop: a few tenths of a millisecond, longer than most operations, shorter than a time loop.
+# Iterations of the spin loop: a few tenths of a millisecond, longer than most operations, shorter than a loop over
+# time steps.
 _SPIN_COUNT = "20000"
 _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 

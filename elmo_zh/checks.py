@@ -48,7 +48,7 @@ def is_missing(value: object) -> bool:
 
 
 def check_arguments(call: str, group: type, kind: type[Exception] = ValueError, **values: Any) -> None:
-    """Raise `kind` for an argument that a dataclass of the same names does not allow, as it declares them."""
+    """Raise `kind` unless each value is allowed by the field of that name that the dataclass `group` declares."""
     for name, value in values.items():
         check_value(values_of(group)[name], value, call, kind)
 

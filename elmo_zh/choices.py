@@ -26,7 +26,7 @@ class Registry:
         group: Entry point group through which other packages add names; empty if they cannot.
         built_in: Maps a name to "package.module" or "package.module:object".
         also: Names that can be chosen but have no code of their own, such as "auto".
-        notes: What help says of a name, in English, where the name alone does not say enough.
+        notes: Explanations, in English, of names that are not clear on their own; shown in help.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Registry:
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def described(self, say: Callable[[str], str] = _) -> str:
-        """Return all names, with their notes, as one phrase in the user's language, or as `say` puts it."""
+        """Return all names, with their notes, as one phrase; `say` translates it, by default to the user's language."""
         names = [f"{name} ({say(self.notes[name])})" if name in self.notes else name for name in self]
         return ", ".join([*names, *([say(N_("or the name of a plug-in"))] if self.group else [])])
 

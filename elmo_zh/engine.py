@@ -45,7 +45,7 @@ class Engine:
     def __init__(
         self, executor: Executor, *, num_ahead: int, killed: type[Exception] = BrokenExecutor, is_remote: bool = False
     ) -> None:
-        """Submit `num_ahead` tasks at a time; `killed` is raised when workers were killed."""
+        """Keep up to `num_ahead` tasks submitted; the executor raises `killed` if workers were killed."""
         self._executor, self._num_ahead, self._killed, self._is_remote = executor, num_ahead, killed, is_remote
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:

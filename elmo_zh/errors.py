@@ -52,7 +52,7 @@ class ElmoZhError(Exception):
         return cls(message.format(path=path, format=number))
 
 
-# Said of a setting or an option that the user gave in vain, with the command, setting or option to blame.
+# For a setting or an option that has no effect, with the command, setting or option that is the reason.
 NO_EFFECT = N_("{name} has no effect with {other}.")
 
 
@@ -105,4 +105,4 @@ class FullDiskError(OutputError):
 
 
 class ClusterError(ElmoZhError):
-    """A cluster's workers are missing, have died, or cannot see the files that they need."""
+    """Workers on this machine or in a cluster are missing, have died, or cannot see the files that they need."""

@@ -1,12 +1,12 @@
 """The language of messages: English, or Chinese if the environment asks for it.
 
-A message to people is translated where it arises, then its named gaps are filled; it never is an f-string:
+A message to people is translated where it arises, then its named placeholders are filled; it is never an f-string:
 
     raise RunError(_("{path} is missing. Run train first.").format(path=path))
     reporter.note(counted(number, "{number} line", "{number} lines"))  # ngettext, with commas in the number
 
-A text outside functions is marked with `N_` and translated where it is shown: `_(TITLE)`. Help needs no mark. JSON,
-data files, logs, and the ValueErrors and TypeErrors of the Python API stay English. `make messages` collects them.
+A string outside functions is marked with `N_` and translated where it is shown: `_(TITLE)`. Help needs no mark. JSON,
+data files, logs, and the ValueErrors and TypeErrors of the Python API stay English. `make messages` collects messages.
 """
 
 import gettext
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 LOCALES = Path(__file__).parent / "locale"
-DOMAIN = "messages"  # that of click's own words, too
+DOMAIN = "messages"  # also the domain of click's own messages
 _VARIABLES = ("ELMO_ZH_LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 N_ = str  # marks a message that is translated elsewhere
 
@@ -38,5 +38,5 @@ def _(message: str) -> str:
 
 
 def ngettext(one: str, many: str, number: int) -> str:
-    """Return the message for a number, in the user's language."""
+    """Return the singular or plural message that fits a number, in the user's language."""
     return _catalogue().ngettext(one, many, number)

@@ -69,7 +69,7 @@ class TextCost:
         return (self.forward_nats + self.backward_nats) / 2
 
     def figures(self) -> Figures:
-        """Return the figures of at least one sentence; perplexities are limited so that they do not overflow."""
+        """Return the figures; needs at least one sentence. Perplexities are limited so that they do not overflow."""
         costs = (self.mean_nats, self.forward_nats, self.backward_nats)
         mean, forward, backward = (math.exp(min(nats / self.num_predictions, _MOST_NATS)) for nats in costs)
         return Figures(
@@ -126,7 +126,7 @@ def costs_from(
 def sentence_costs(
     weights: ModelWeights, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """Return the cost of each prediction in sentences of input ids, in nats, from the start state of `batch_costs`.
+    """Return the cost of each prediction in sentences of input ids, in nats, from the model's start state.
 
     The costs of n words have shape (2, n + 1): column k is for word k under the forward and the backward LM; the last
     column is for the mark that each LM predicts at its end, </S> and <S>. Sentences that begin or end alike, such as

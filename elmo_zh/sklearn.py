@@ -39,7 +39,7 @@ def list_strings(X: object, call: str) -> list[str]:
     return check_strings(X, call, "X")
 
 
-# As many as a pipeline may join.
+# As many models as one pipeline is likely to combine.
 _MOST_KEPT = 4
 
 
@@ -194,7 +194,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
 
 def label_column(y: Any) -> NDArray[Any]:
-    """Return the labels of texts as an array with one axis; raise ValueError unless there is one per text."""
+    """Return the labels of texts as an array with one axis; raise ValueError for anything else or a missing label."""
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
     values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)

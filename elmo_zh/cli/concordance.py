@@ -409,7 +409,7 @@ def _report(common: Common, results: Sequence[Any], top: int, *, by: str = "") -
     if common.output:
         save_rows(rows, common.output)
     shown = [row for _value, part in groupby(rows, lambda row: row.get(by)) for row in islice(part, top or None)]
-    # `name`, a word or a phrase, is headed like the option that gives it.
+    # The column `name` holds words or phrases, so its heading is that of the option --word.
     printed = [{"word" if name == "name" else name: value for name, value in row.items()} for row in shown]
     lines = [*table(printed), "", *figures({"count": len(rows), "shown": len(shown)})]
     common.finish({"rows": shown, "count": len(rows)}, lines)

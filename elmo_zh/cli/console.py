@@ -173,7 +173,7 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:
-    """Return a usage error that names the argument or the setting that the user probably meant by an unknown option."""
+    """Return a usage error; for an unknown option, add the argument or setting that the user probably meant."""
     context = error.ctx
     if not isinstance(error, click.NoSuchOption) or context is None:
         return error
@@ -204,7 +204,7 @@ def translate_help(command: click.Command, translate: Callable[[str], str] = _) 
     )
     for option in command.params:
         if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
-            # click translates words when it is imported, before it knows the catalogue, or not at all.
+            # click translates the names of types when it is imported, before it knows the catalogue, or not at all.
             option.type.name = translate(option.type.name)
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)

@@ -1,4 +1,4 @@
-"""The commands that convert models of other programs, and look at anything that elmo-zh wrote."""
+"""The commands that convert models of other programs, and inspect anything that elmo-zh wrote."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -85,7 +85,7 @@ def _report_conversion(common: Common, model: "BundleContent", layout: str) -> N
 
 
 def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
-    """Return the user's text settings for the model, and the dictionary; (None, None) if the user set nothing."""
+    """Return the user's text settings for the model, and the dictionary; (None, None) if no such setting was given."""
     config = common.config.text
     names = {name for name in config_names(common.config_path, common.assignments) if name.startswith("text.")}
     if not names:

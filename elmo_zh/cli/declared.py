@@ -1,4 +1,4 @@
-"""Options of commands from declarations: types, ranges, defaults and help as `declare` has them."""
+"""Make the options of commands from declarations, with the types, ranges, defaults and help given to `declare`."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, replace
@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Path(click.Path):
-    """The path of a file or folder; a wrong one is refused with the next step."""
+    """The path of a file or folder; the error for a wrong one names the next step."""
 
     def fail(self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None) -> NoReturn:
         """Fail with click's message and what to do instead."""
@@ -28,15 +28,15 @@ class _Path(click.Path):
 
 
 class DeclaredType(click.ParamType[Any]):
-    """The type of an option, as its declaration has it."""
+    """The type of an option, taken from its declaration."""
 
     def __init__(self, value: Value) -> None:
-        kind = (get_args(value.kind) or (value.kind,))[0]  # of `tuple[int, ...]`, int
+        kind = (get_args(value.kind) or (value.kind,))[0]  # int for `tuple[int, ...]`
         self.value, self._one = value, replace(value, kind=kind)
         self.name = {int: N_("integer"), float: N_("float")}.get(kind, N_("text"))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value of a text; fail with what is allowed."""
+        """Parse a string as a value of the declared type; fail with a message that says what is allowed."""
         try:
             return self._one.parse(value) if isinstance(value, str) else value
         except ValueError:
@@ -74,7 +74,7 @@ class DeclaredOption(click.Option):
 
 
 def option_of(value: Value, parameter: str, **changed: Any) -> Callable[[Any], Any]:
-    """Return the option that a declaration describes, with its type, range and default."""
+    """Return a decorator that adds the option that a declaration describes, with its type, range and default."""
     attributes = {"default": value.default, **value.option, **changed}
     names = attributes.pop("names", (f"--{value.name.replace('_', '-')}",))
     path = attributes.pop("path", {})
@@ -101,7 +101,7 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Add the options that a dataclass declares; the command gets them as `parameter`."""
+    """Return a decorator that adds the options that a dataclass declares; the command gets them as `parameter`."""
     declared = {name: value for name, value in values_of(group).items() if name not in without}
 
     def decorate(function: Function) -> Any:

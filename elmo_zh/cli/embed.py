@@ -140,7 +140,7 @@ def _embed_texts(
     make_job: Callable[..., "DumpJob"],
     engine: "Engine",
 ) -> None:
-    """Embed one file after another; if there are several, skip files whose output exists."""
+    """Embed one file after another; if there are several, skip files whose output exists, unless --force is given."""
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.job import run_job

@@ -230,7 +230,7 @@ def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIn
 
 
 def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels read from a table; by default, the senses marked in the sample text."""
+    """Return the labels read from a table; by default, the senses marked in the sample text, if it has any."""
     from elmo_zh.explore.own_index import labels_of_sample
     from elmo_zh.explore.points import PointLabels
 

@@ -1,4 +1,4 @@
-"""Options of the commands that use a model, and the default model."""
+"""Options of the commands that use a model, and functions that load the chosen or the default model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ def load_embedder(
     unknown: str | None = None,
     user_dictionary: Path | None = None,
 ) -> "ElmoEmbedder":
-    """Load the given or the default model, and say which it is and what of a user dictionary has no effect."""
+    """Load the given or the default model, report which it is, and warn of user dictionary entries without effect."""
     from elmo_zh.allocator import keep_few_kernels, keep_freed_memory
 
     keep_few_kernels()

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the context that their values become."""
+"""Options that several commands share, and the context that holds their values."""
 
 import json
 import math
@@ -37,13 +37,13 @@ FILE, FOLDER = {"dir_okay": False}, {"file_okay": False}
 _OUTPUTS = ("common_output", "common_picture", "common_run_path")
 # Options of commands that read any kind of text, and of those that can run on a cluster.
 INPUT, ENGINE = ("text.format", "text.field", "text.encoding"), ("engine", "scheduler")
-# What commands read by having an option, besides the setting that the option itself sets.
+# Settings that a command reads if it has this option, besides the setting that the option itself sets.
 _READ_WITH = {
     "common_engine": ("text.num_workers",),
     "common_user_dictionary": ("text.user_dictionary",),
     "text__format": ("text.join_lines",),
 }
-# What is of no use to text that is already split into tokens.
+# Settings that have no effect on text that is already split into tokens.
 _OF_RAW_TEXT = ("text.format", "text.field", "text.join_lines", "text.user_dictionary")
 
 
@@ -69,7 +69,7 @@ def _found_vectors(_context: click.Context, _parameter: click.Parameter, value: 
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """The context of a command: the values of the options that commands share, each with those that it needs."""
+    """The context of a command: the values of the shared options; those that the command lacks have their defaults."""
 
     config_path: Path | None = declare(
         None,
@@ -233,6 +233,8 @@ class Common:
     ) -> None:
         """Print the result: with --json, one JSON object that includes the model used; otherwise lines for people.
 
+        With --quiet, no lines are printed.
+
         Args:
             result: The values; the outputs that the command was given are added.
             lines: What people see; by default a line for each value. The outputs follow.
@@ -267,7 +269,7 @@ def _plain(value: Any) -> Any:
 
 
 def figures(result: Mapping[str, Any]) -> list[str]:
-    """Return a line for each value of a result that has one, with its name."""
+    """Return a line for each item of a result whose value is not None or empty: its name and its value."""
     from elmo_zh.info.describe import rows
 
     return [*rows({name: value for name, value in result.items() if value is not None})]
@@ -302,7 +304,7 @@ def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function
 
 
 def reads(*names: str) -> Callable[[Function], Function]:
-    """Declare settings (section, or section.key) that a command reads although it has no options for them."""
+    """Return a decorator for a command that reads these settings (section or section.key) without options for them."""
 
     def declare_reads(function: Function) -> Function:
         function.__dict__["reads"] = names
@@ -319,8 +321,8 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 def common_options(function: Callable[..., Any], *, hides_force: bool = False) -> Any:
     """Add the options of all commands; the function receives the shared values as its first argument, a `Common`.
 
-    Outputs may not replace a file or folder given to the command. A setting that was given and that the command does
-    not read is named.
+    Outputs may not replace a file or folder given to the command. Commands without --run warn of each
+    given setting that they do not read.
     """
 
     @wraps(function)
@@ -352,7 +354,7 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
 
 
 def _refuse_outputs(context: click.Context) -> None:
-    """Raise an error for an output that is no name of a file or folder, or that would replace what is read."""
+    """Raise an error for an output that does not name a file or folder, or that would replace what is read."""
     for option in ("output", "picture"):
         path = context.params.get(f"common_{option}")
         if path in (Path(), Path("/")):  # click turns "" into the current folder

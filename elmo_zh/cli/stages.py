@@ -281,7 +281,7 @@ def changed(config: Config, changes: Changes) -> Config:
 
 
 def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection[Stage]) -> StageContext:
-    """Return what stages work with: final settings, which are those typed, completed by the model to start from."""
+    """Return the context of stages, with the settings in `typed` completed from the model to start from."""
     from elmo_zh.stages.settings import resolve_settings
 
     force, console = common.force, common.console

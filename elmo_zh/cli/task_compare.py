@@ -50,7 +50,7 @@ class CompareOptions:
     )
 
     def parsed_shares(self) -> tuple[float, ...]:
-        """Return the fractions, each above 0 and at most 1, in descending order; raise UsageError for others."""
+        """Return the fractions, each above 0 and at most 1, in descending order; raise OptionError for others."""
         try:
             shares = {float(part) for part in self.shares.split(",")}
         except ValueError:
@@ -60,7 +60,7 @@ class CompareOptions:
         return tuple(sorted(shares, reverse=True))
 
     def named_vectors(self) -> dict[str, Path]:
-        """Return the files of --vectors by their names; raise UsageError for a file without one."""
+        """Return the files of --vectors by their names; raise OptionError if a name or an existing file is missing."""
         pairs = [(name.strip(), Path(file)) for name, _sign, file in (value.partition("=") for value in self.vectors)]
         for value, (name, file) in zip(self.vectors, pairs, strict=True):
             if not (name and file.is_file()):

@@ -48,7 +48,7 @@ class FitOptions:
     )
 
     def input_names(self) -> tuple[str, ...]:
-        """Return the names in `inputs`, in the order of INPUTS; raise UsageError for others."""
+        """Return the names in `inputs`, in the order of INPUTS; raise OptionError for others."""
         names = [name.strip() for name in self.inputs.split(",") if name.strip()]
         if any(name not in INPUTS for name in names):
             raise OptionError.unexpected(f"--inputs {self.inputs}", ",".join(INPUTS))

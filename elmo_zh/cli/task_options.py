@@ -54,7 +54,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
 
 
 def kind_argument(kinds: Collection[str]) -> Callable[[Function], Function]:
-    """Return the KIND argument, which has to be one of these kinds."""
+    """Return a decorator that adds the argument KIND, which has to be one of these kinds."""
     return click.argument("kind", type=click.Choice(list(kinds)))
 
 

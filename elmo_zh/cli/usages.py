@@ -299,7 +299,7 @@ def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", op
 
 
 def _drift_rows(word: "WordDrift", by: str) -> Iterator[dict[str, Any]]:
-    """Yield what is shown of each comparison of a word."""
+    """Yield the row that is shown for each comparison of a word."""
     names = ("old", "new", "old_count", "new_count", by, "low", "high", "baseline", "p", "q")
     for comparison in word.comparisons():
         yield {"word": word.word, **{name: getattr(comparison, name) for name in names}}

@@ -1,7 +1,7 @@
 """Declare settings, options of commands and arguments of Python calls, each once.
 
-`declare` makes a field of a dataclass. Its type, default, range and help are all that TOML files, --set, options, JSON
-files, Python calls, the JSON Schema and the pages on settings and commands know of it: they read `values_of`.
+`declare` makes a field of a dataclass. TOML files, --set, options, JSON files, Python calls, the JSON Schema and the
+pages on settings and commands all take its type, default, range and help from `values_of`.
 """
 
 import math
@@ -31,7 +31,7 @@ class Layers(str):
         """Return the layers that a text, a number or numbers name.
 
         Raises:
-            ValueError: If they name none, or one twice.
+            ValueError: If the value names no layer, or one twice.
         """
         is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
         parts = [str(part).strip() for part in (value if is_list else str(value).split(","))]  # type: ignore[attr-defined]
@@ -44,13 +44,13 @@ class Layers(str):
         return super().__new__(cls, text)
 
     def stacked(self, num_layers: int) -> tuple[int, ...]:
-        """Return the numbers of the layers that are kept side by side: of all or of several; () if only one results."""
+        """Return the numbers of the layers that stay side by side (all, or numbers); () if the result is one layer."""
         if self == "all":
             return tuple(range(num_layers))
         return self._numbers() if "," in self else ()
 
     def numbers(self, num_layers: int) -> tuple[int, ...]:
-        """Return the numbers of the layers; for average and mix, which need all of them, all."""
+        """Return the numbers of the layers that are read: for average and mix, all of them."""
         if self == "top":
             return (num_layers - 1,)
         return tuple(range(num_layers)) if self in LAYER_NAMES else self._numbers()
@@ -81,7 +81,7 @@ _PAIRS = N_("a list of pairs of whole numbers, such as [[1, 32], [2, 64]]")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Value:
-    """A declared value: a field of a dataclass, with all that is said of it."""
+    """A declared value: a field of a dataclass, with everything that its declaration says."""
 
     name: str = ""
     kind: Any = None  # Its type, without None
@@ -152,7 +152,7 @@ class Value:
         )
 
     def allowed(self, say: Callable[[str], str] = _) -> str:
-        """Return what is allowed, in the user's language or as `say` puts it: kind and range, or the choices."""
+        """Return what is allowed: kind and range, or the choices; `say` translates it, by default for the user."""
         if isinstance(self.choices, Registry):
             return self.choices.described(say)
         if self.choices is not None:
@@ -177,7 +177,7 @@ def declare(default: Any, help: str, **attributes: Any) -> Any:  # noqa: A002
     Args:
         default: The default; ... for an option that must be given.
         help: Its meaning, in English; shown in the user's language.
-        attributes: What else `Value` says of it, such as least or choices, and arguments of click.option.
+        attributes: Other attributes of `Value`, such as least or choices, and arguments of click.option.
     """
     about = {name: attributes.pop(name) for name in Value.__dataclass_fields__ if name in attributes}
     value = Value(help=help, option=attributes, **about)

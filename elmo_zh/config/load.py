@@ -117,7 +117,7 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> dict[
 
 
 def _parse_value(text: str, declared: Value | None) -> Any:
-    """Return the TOML value of `text`, or `text` itself for text settings and invalid TOML, which need no quotes."""
+    """Return the TOML value of `text`, or `text` itself if it is not TOML, or a number for a text setting."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -211,7 +211,7 @@ def setting(name: str) -> Value | None:
 
 
 def default_setting(name: str) -> Any:
-    """Return the default of a setting (section.key) in the form used for TOML and JSON; None if there is no such."""
+    """Return the default of a setting (section.key) in the form used for TOML and JSON; None if it does not exist."""
     declared = setting(name)
     return plain(declared.default) if declared else None
 

@@ -133,7 +133,7 @@ class HeadSettings:
     hidden_dim: int = declare(100, "Number of LSTM cells in each direction.", least=1, most=4096, names=("--hidden",))
     character_dim: int = 50  # Length of a character's vector; the vector of its place in the word is a fifth as long
     dropout: float = 0.5  # Probability with which each number of an input or output of the LSTMs is dropped in training
-    mix_penalty: float = 0.001  # Lambda of the paper: factor of the L2 penalty on the weights of the layers
+    mix_penalty: float = 0.001  # Lambda in the ELMo paper: factor of the L2 penalty on the weights of the layers
 
     @property
     def is_crf(self) -> bool:
@@ -166,13 +166,13 @@ class TrainSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob:
-    """The data and settings of one training run."""
+    """The data and settings for training a task model."""
 
     files: DataFiles  # The labelled data
     reading: Reading  # How the data is read
     settings: HeadSettings  # The network
     training: TrainSettings = TrainSettings()  # How the network is trained
-    num_seeds: int = 1  # Number of trainings, whose seeds are consecutive; the best on the development examples is kept
+    num_seeds: int = 1  # Number of training runs, with consecutive seeds; the best on the development examples is kept
 
     def seeds(self) -> range:
         """Return the seeds of all training runs."""

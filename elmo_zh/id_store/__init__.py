@@ -2,16 +2,16 @@
 
 A folder of raw little-endian arrays, and `store.json` with their lengths and the vocabulary's digest:
 
-- `train.ids`, `heldout.ids`: input ids of the words of all sentences without <S> and </S>, uint16 if they fit,
-  otherwise uint32.
+- `train.ids`, `heldout.ids`: input ids of the words of all sentences without <S> and </S>, uint16 in token mode
+  if they fit, otherwise uint32.
 - `train.offsets`, `heldout.offsets`: uint64, one more than there are sentences; sentence s is
   ids[offsets[s]:offsets[s+1]].
 - `heldout.characters`: uint32, number of characters in the words of each held-out sentence.
 - `heldout.spelling`: float64, cost in nats of spelling the unknown words of each held-out sentence.
 - `other_words.txt`: in character mode, the words outside the vocabulary, one per line, in order of first occurrence,
   training text before held-out text; the first has id V.
-- `store.json`: `format` (3), `id_dtype` (<u2 or <u4), `vocabulary_digest`, and the numbers of tokens, sentences and
-  unknown words.
+- `store.json`: `format` (3), `id_dtype` (<u2 or <u4), `vocabulary_digest`, the numbers of tokens, sentences and
+  unknown words and, in character mode, the number of other words and the size of their file.
 """
 
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ class Description:
 
 
 def rows(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each value, with its name."""
+    """Yield a line with its name for each value that is not an empty string or collection."""
     shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
     if shown:
         yield from aligned([(f"{visible(label(name))}:", _shown(value)) for name, value in shown.items()], left=(0, 1))
@@ -70,7 +70,7 @@ def _shown(value: Any) -> str:
 def describe(path: Path, *, check: bool = False, device: str = "auto") -> Description:
     """Describe a run, a folder of runs, a bundle, an index, a task, a comparison, a probe, or another program's model.
 
-    With `check`, also compute the self-test of a bundle, or compare the digests of the files of another output.
+    With `check`, also run the self-test of a bundle, or compare the files of other outputs and runs with their digests.
     """
     if not path.is_dir() and path != RUNS:
         raise RunError(explain_no_run(path) if path.parent == RUNS else explain_no_bundle(path))

@@ -99,7 +99,7 @@ def in_language(message: str, **gaps: object) -> str:
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title at the top left, followed by lines of details in smaller type; leave out what no font can show."""
+    """Write a title, and below it the lines of details that a font can show; other characters of the title become ?."""
     columns = round(_COLUMNS * figure.get_figwidth())
     lines = [part for line in lines if can_write(line) for part in wrapped(line, columns)]
     title = "".join(character if can_write(character) else "?" for character in title)
@@ -123,5 +123,5 @@ def format_count(count: float) -> str:
 
 
 def format_figure(value: float) -> str:
-    """Return a perplexity or another positive figure with about three digits."""
+    """Format a perplexity or another positive figure: 1.23, 12.3, 123.4 or 1,234."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

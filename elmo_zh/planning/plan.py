@@ -81,7 +81,7 @@ class Sample:
     """
 
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
-        """Read the files, largest first, each for a time that depends on its size; CorpusError if there is no text."""
+        """Read the files, largest first, each for a time that depends on its size; raise CorpusError without text."""
         self.lines: list[str] = []
         self.tally = Tally()
         self.num_bytes = self.num_files = self.num_unreached = 0
@@ -166,7 +166,7 @@ def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
 
 
 def _try_lines(lines: Sequence[str], config: Config) -> Trial:
-    """Run the stages in one process, with one epoch of word2vec."""
+    """Run the stages before training in one process, with one epoch of word2vec."""
     text = replace(config.text, format="text", encoding="utf-8", field="", document="line")
     config = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:

@@ -20,8 +20,8 @@ from elmo_zh.run.reporter import format_bytes
 
 # The suffixes of half-written files and folders, and of the folder from which a command resumes.
 UNFINISHED, PARTS = ".unfinished", ".parts"
-# The end of the name of an old folder that was moved aside for a new one; and of any temporary name, also of one beside
-# a temporary path.
+# The end of the name of an old folder that was moved aside for a new one; and of any temporary name, including that
+# of a path beside a temporary path.
 _REPLACED = f".replaced{UNFINISHED}"
 _TEMPORARY = re.compile(r"(\.[0-9a-f]{32}(\.replaced)?\.unfinished)+$")
 FULL_DISK = N_(
@@ -40,7 +40,7 @@ def file_digest(path: Path) -> str:
 
 
 def file_stamp(path: Path) -> list[str | int]:
-    """Return a file's name, size and modification time, which tell whether it changed without reading it."""
+    """Return a file's name, size and modification time, which show without reading it whether it has changed."""
     status = path.stat()
     return [path.name, status.st_size, status.st_mtime_ns]
 
@@ -76,7 +76,8 @@ def make_folder(path: Path) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
 
-    It removes anything that a killed process left, so only one process at a time may write the same path.
+    It first deletes what a killed process left, or restores the old folder that such a process had moved aside, so only
+    one process at a time may write the same path.
     """
     require_regular(path)
     for left_over in _left_over(path):

@@ -18,7 +18,7 @@ to `work.run`, part by part:
             return {"text": file_digest(self.text)}
 
         def make(self, path: Path, work: Work) -> int:
-            step = Step(name="count", compute=count, unit="lines", size=sum)
+            step = Step(name="count", compute=count, unit="characters", size=lambda counts: sum(counts.values()))
             counts = sum((Counter(part.value()) for part in work.run(step, iter_parts(self.text))), Counter())
             write_table(path, counts)
             return len(counts)
@@ -74,7 +74,8 @@ class Job(Protocol[Summary]):
 
     Attributes:
         output: What it makes.
-        valuable: The steps whose finished parts are not discarded without --force when something else has changed.
+        valuable: The steps whose finished parts are not discarded without --force, even if what the output is made
+            from has changed.
     """
 
     @property
@@ -90,7 +91,7 @@ class Job(Protocol[Summary]):
         """Return whether an existing path is an output of this kind, so that --force may replace it."""
 
     def made_from(self) -> Mapping[str, Json]:
-        """Return everything that the output depends on, such as digests and settings; read after the claim."""
+        """Return everything that the output depends on, such as digests and settings; called once it is claimed."""
 
     def make(self, path: Path, work: "Work") -> Summary:
         """Write the output to a path that does not exist yet, computing its parts with `work.run`."""
@@ -106,10 +107,11 @@ def run_job(
         force: Replace an existing output and start over.
         reporter: Where messages and progress go.
         engine: Where parts are computed; by default in this process.
-        replace: Replace an existing output, but continue from finished parts that are made from the same.
+        replace: Replace an existing output, but continue from finished parts that are made from the same things.
 
     Raises:
-        OutputError: If the output is in use or exists, or if there are finished parts of other work, without `force`.
+        OutputError: If the output is in use; or, without `force`, if it exists (unless `replace`), or a valuable step
+            has finished parts that are made from something else.
     """
     parts = job.output.with_name(job.output.name + PARTS)
     with (
@@ -186,7 +188,7 @@ class Step(Generic[Part]):
 
 @dataclass(frozen=True)
 class FinishedPart:
-    """A finished part of a step, on disk."""
+    """A part of a step, and its files on disk once it is finished."""
 
     folder: Path
     name: str
@@ -208,7 +210,7 @@ class FinishedPart:
         return record[0]
 
     def is_whole(self, *, check_digests: bool = False) -> bool:
-        """Return whether the part is finished and its files have the right sizes or even the right digests."""
+        """Return whether the part is finished and its files have the right sizes and, with `check_digests`, digests."""
         record = self._read()
         return record is not None and all(
             self._has(self.folder / name, written, check_digests) for name, written in record[1].items()
@@ -251,7 +253,7 @@ class Work:
     # The folder
 
     def open(self, made_from: Mapping[str, Json], *, valuable: Sequence[str] = (), force: bool = False) -> None:
-        """Create the folder; keep its finished parts if they are made from the same, otherwise start over.
+        """Create the folder; keep its finished parts if they are made from the same things, otherwise start over.
 
         Raises:
             OutputError: If the folder is not ours, or has finished parts of a valuable step that are made from
@@ -296,7 +298,7 @@ class Work:
         return Work(self.path / name, self.reporter, self._engine)
 
     def discard(self, name: str) -> None:
-        """Delete the parts of a step that are no longer needed."""
+        """Delete all parts of a step, when they are no longer needed."""
         remove(self.path / name)
 
     # Parts

@@ -123,7 +123,7 @@ def iter_runs(folder: Path) -> Iterator[Path]:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder is not a run but holds other files, or if a run contains something besides files."""
+    """Raise RunError if a folder has files but is not a run, and OutputError if it has a pipe, a device or a socket."""
     names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else []
     # A copy of a run may have only some of these; one whose first command was killed, only an unfinished mark.
     of_runs = {MARK, "config.toml", "stages", *(name for stage in STAGES for name in stage.makes)}
@@ -133,5 +133,5 @@ def require_run_or_room(path: Path) -> None:
 
 
 def explain_no_run(path: Path) -> str:
-    """Say that there is no run at a path, and how to begin one."""
+    """Return a message that a path is not a run, and how to begin one."""
     return _("{path} is not a run. Begin one with: {command}").format(path=path, command=train_command())

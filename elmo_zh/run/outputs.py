@@ -39,7 +39,8 @@ _NOT_WRITABLE = N_("{folder} is not writable. Change its permissions, or choose 
 def require_no_input(output: Path, inputs: Iterable[Path], option: str = "--output") -> None:
     """Raise OutputError if writing an output, which the user names with `option`, would replace an input.
 
-    That is the same file, a link to it, a folder that contains it, or a file in a folder that is read.
+    An output replaces an input if it is the same file, a link to it, a folder that contains it, or a file in a folder
+    that is read.
     The unfinished work is beside the output, and must not replace an input either.
     """
     require_regular(output)
@@ -145,7 +146,7 @@ _LARGEST_DIGESTED_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of folder: the files that show it without a mark, and the command that uses it."""
+    """A kind of folder: the files that identify it if it has no mark, and the command that uses it."""
 
     files: tuple[str, ...]
     reader: tuple[str, ...] = ()
@@ -179,7 +180,7 @@ def write_mark(folder: Path, kind: str, number: int, made_from: Mapping[str, Any
 
 
 def load_mark(folder: Path) -> dict[str, Any]:
-    """Return the mark of a folder, {} if it has none; raise OutputError if the mark is damaged."""
+    """Return the mark of a folder, {} if it has none; raise OutputError if it is damaged or its kind unknown."""
     path = folder / MARK
     if not path.exists():
         return {}
@@ -193,7 +194,7 @@ def load_mark(folder: Path) -> dict[str, Any]:
 
 
 def kind_of(folder: Path) -> str:
-    """Return the name in `KINDS` of the kind of a folder, or "" if elmo-zh did not write it."""
+    """Return the name in `KINDS` of the kind of a folder, or "" if it is of none of these kinds."""
     if mark := load_mark(folder):
         return str(mark["kind"])
     return next((name for name, kind in KINDS.items() if all(any(folder.glob(file)) for file in kind.files)), "")

@@ -88,7 +88,7 @@ def run_stage(
 def describe_stage(
     stage: Stage, context: StageContext, files: Mapping[str, Path], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what decides a stage's result, for its record; raise RunError if an input is missing or damaged."""
+    """Return what decides a stage's result, for its record; raise RunError if an input is missing, damaged or stale."""
     run, config = context.run, context.config
     paths = {**input_files(stage, context), **files}
     require_files(run, paths.values())
@@ -144,7 +144,7 @@ def _run_and_record(
 
 
 def input_files(stage: Stage, context: StageContext) -> dict[str, Path]:
-    """Return the files of a run that a stage reads, by their paths in the run; a missing one raises RunError.
+    """Return the files of a run that a stage reads, by their paths in the run; a missing required one raises RunError.
 
     A folder, such as the id store, only has to exist: the stage knows which of its files it reads.
     """
@@ -185,7 +185,7 @@ def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> 
 
 
 def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
-    """Raise RunError if a stage on which this one depends ran with other settings, which this one does not use."""
+    """Raise RunError if a stage that this one needs ran with other settings; ignore those that this one uses too."""
     needed = makers_for(stage, config)
     for maker in filter(needed.__contains__, STAGES):
         recorded = load_record(run.stage_record(maker.name)).get("settings", {})
@@ -293,7 +293,7 @@ def _are_unchanged(files: Mapping[str, Path], recorded: Mapping[str, Any]) -> bo
 
 
 def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return a phrase for each difference between two records of a stage, such as "vocab.size 30000 -> 50000"."""
+    """Return a phrase for each changed setting, such as "vocab.size 30000 -> 50000", and one for all changed inputs."""
     changes = describe_settings(old["settings"], new["settings"])
     before, now = ({name: entry["digest"] for name, entry in record["inputs"].items()} for record in (old, new))
     if sorted(before.values()) != sorted(now.values()):

@@ -28,7 +28,7 @@ class Stage:
     # Files of the run that it reads, as glob patterns; files elsewhere are added when the stage runs.
     inputs: Callable[[Config], tuple[str, ...]] = lambda _: ()
     optional_inputs: tuple[str, ...] = ()  # Inputs that may be absent
-    # Inputs that must be as the stage that makes them has recorded them.
+    # Inputs that must match the record of the stage that makes them.
     intact_inputs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()  # Files and folders of the run that it writes
     resumes: bool = False  # Whether an unfinished stage resumes from what it has made, unless a change forbids it
@@ -67,7 +67,7 @@ def _settings_with_effect(config: Config) -> dict[str, Any]:
 
 
 def unread_settings(config: Config) -> dict[str, str]:
-    """Return the settings that no stage reads, given the others, each with the setting or command to blame."""
+    """Return the settings that no stage reads, given the others, each with the setting or option that is the reason."""
     reasons = dict.fromkeys((f"embed.{name}" for name in SECTIONS["embed"]), "--run")
     word2vec = [f"word2vec.{name}" for name in SECTIONS["word2vec"]]
     if config.train.init:
@@ -150,6 +150,6 @@ def later_stages(stage: Stage) -> tuple[Stage, ...]:
 
 
 def makers_for(stage: Stage, config: Config) -> set[Stage]:
-    """Return the stages whose results a stage needs, directly or not."""
+    """Return the stages whose results a stage needs, directly or indirectly."""
     direct = {maker for pattern in stage.inputs(config) if (maker := maker_of(Path(pattern)))}
     return direct.union(*(makers_for(maker, config) for maker in direct))

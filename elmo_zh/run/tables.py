@@ -33,7 +33,7 @@ def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) 
 
 
 def cell(value: Any) -> Any:
-    """Round a number to six significant digits for a table; NaN and None become empty cells."""
+    """Round a float to six significant digits for a table; NaN and None become empty cells."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if value == value else ""
     return "" if value is None else value

@@ -2,7 +2,7 @@
 
 A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 2), has one row for
 each document, or part of one, that has lines in the shard: the number of its source and the number of lines. `.keys`
-has the key and the number of each line that can be a duplicate, sorted. All numbers are little-endian.
+has the key and the number of each line that is compared with others, sorted. All numbers are little-endian.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from elmo_zh.run.arrays import read_numbers
 from elmo_zh.run.job import Files, Json, Step, Work
 
 KEYS = np.dtype([("key", "<u8"), ("line", "<u4")])
-# Whether a shard is full is looked at after so many bytes.
+# Whether a shard is full is checked each time about this many bytes have been added.
 _MEASURED_BYTES = 2**18
 
 
@@ -159,7 +159,7 @@ class NumberedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """Read several whole sources, or one byte range of a large one."""
+    """The task of reading one or more whole sources, or one byte range of a large one."""
 
     sources: tuple[NumberedSource, ...]
     byte_range: ByteRange | None = None
@@ -178,7 +178,7 @@ def _split(config: TextConfig, range_bytes: int, numbered: NumberedSource, _file
 
 
 def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, work: Work) -> Iterator[ExtractTask]:
-    """Yield the extraction tasks of a corpus in order: parts of a large source, or several small sources."""
+    """Yield the extraction tasks of a corpus in order: a byte range of a large source, or one or more whole sources."""
     large = [numbered for numbered in sources if numbered.stamp.num_bytes > shard_bytes]
     step = Step(name="split", compute=partial(_split, config, shard_bytes), unit="files", total=len(large))
     parts = zip(large, work.run(step, large), strict=True)

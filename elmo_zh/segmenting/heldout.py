@@ -120,7 +120,7 @@ def index_rows(paragraphs: Sequence[tuple[list[str], int]]) -> NDArray[Any]:
 
 
 def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArray[Any], int]:
-    """Find the texts that may be held out in the `.index` files of shards; only one shard is in memory at a time.
+    """Find, in the `.index` files of shards, the texts that may be held out; load only one file at a time.
 
     Returns:
         The different texts with the lowest keys, sorted, of dtype `TEXTS`: up to twice the size that may be needed,
@@ -183,7 +183,8 @@ def choose_texts(
     The texts with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more while
     there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds out more
     than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more than 200
-    sentences or a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too few others.
+    sentences or more than a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too
+    few others.
     All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
 
     Args:

@@ -2,7 +2,7 @@
 
 Three steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
 (extract.py), find repeated lines (duplicates.py), and clean and segment each shard. The last step divides the text into
-training and held-out text, chosen among the paragraphs of all shards that have no near copies (heldout.py).
+training and held-out text, chosen among the paragraphs of all shards, those without near copies first (heldout.py).
 
 How the corpus is cut depends only on the corpus and the settings, so the files do not depend on the workers.
 """
@@ -64,7 +64,7 @@ class CorpusPreparation:
 
     @classmethod
     def build(cls, config: TextConfig, user_dictionary: Path | None = None) -> "CorpusPreparation":
-        """Build the preparation that the settings describe, using the run's copy of the user dictionary."""
+        """Build the preparation that the settings describe, with a user dictionary if there is one."""
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, tally: Tally) -> list[list[str]]:

@@ -107,7 +107,7 @@ def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
 
 
 def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
-    """Return all settings that decide how text becomes tokens, with the version of the segmenter."""
+    """Return the `preparation_settings`, by names such as text.script, with the version of the segmenter."""
     settings = {**preparation_settings(config.text), "segmenter_version": describe_segmenter(config.text, dictionary)}
     return {f"text.{name}": value for name, value in settings.items()}
 

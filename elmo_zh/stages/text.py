@@ -42,7 +42,7 @@ from elmo_zh.vocabulary.vocabulary import SPECIALS, load_counts, load_vocabulary
 from elmo_zh.word2vec import train_word2vec
 from elmo_zh.word2vec.vectors import TrainingJob, WordVectors, has_spread, read_given_vectors, save_word_vectors
 
-# With vectors for fewer words, the rest of the table would be drawn around a few accidental rows.
+# With vectors for a smaller fraction of the words, the other rows would be drawn to resemble a few accidental ones.
 _LEAST_COVERAGE = 0.05
 
 

@@ -61,6 +61,6 @@ class Entries:
 
 
 def _shown(text: str) -> str:
-    """Return a text as it can be shown in a message: not too long, with escapes for what is not seen."""
+    """Return a text for a message: shortened, and escaped if it has characters that cannot be seen."""
     text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
     return text if text.isprintable() and text.strip() else repr(text)

@@ -267,7 +267,7 @@ _DECOMPOSED = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD", "NFKD": "NFKD"}
 def unicode_form_step(form: str, token: re.Pattern[str] | None = None) -> Step:
     """Return the step that normalises a text to NFC, NFD, NFKC or NFKD.
 
-    Given the pattern of a token, a space that the form would put into one (as NFKC does) is a no-break space.
+    With `token`, the pattern of a token, spaces that the form puts into a token (as NFKC does) become no-break spaces.
     """
 
     def leaves(text: str) -> bool:
@@ -296,7 +296,7 @@ def _shorten_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether a run of more than 30 marks is possible; it would cover one of every 31 positions."""
+    """Return whether a run of more than 30 marks is possible; such a run covers position 30, 61, 92, ..."""
     return any(map(_is_mark, text[_MOST_MARKS :: _MOST_MARKS + 1]))
 
 

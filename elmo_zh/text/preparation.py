@@ -51,7 +51,7 @@ class TextPreparation:
 
         Args:
             config: The settings.
-            user_dictionary: The copy of the user dictionary in the run or bundle.
+            user_dictionary: The user dictionary, such as the copy in a run or bundle, if there is one.
             split: Splits unknown words in a list of tokens, if the settings ask for it; None without a vocabulary.
         """
         segment = whole = build_segmenter(config, user_dictionary)
@@ -99,7 +99,7 @@ class TextPreparation:
 def align_sentences(
     text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0, segmented: bool = False
 ) -> Iterator[TokenisedLine]:
-    """Yield each sentence's tokens, in pieces of at most `longest` characters, with offsets in the text."""
+    """Yield each sentence's tokens, in pieces of at most `longest` characters (0: any), with offsets in the text."""
     for start, sentence, _ in iter_pieces(text, split=split, longest=longest, segmented=segmented):
         line = prepare(sentence)
         yield TokenisedLine(line.tokens, line.offsets + np.int32(start))

@@ -86,7 +86,8 @@ def iter_pieces(
 ) -> Iterator[tuple[int, str, bool]]:
     """Yield the start and text of each piece, and whether it continues a sentence.
 
-    Without `split`, the whole text is one sentence. Tokens of `segmented` text stay whole if they are not longer.
+    Without `split`, the whole text is one sentence. Pieces have at most `longest` characters (0: no limit). Tokens of
+    `segmented` text that are not longer than that stay whole.
     """
     start = 0
     split_text = split_between_tokens if segmented else split_sentences

@@ -112,7 +112,7 @@ class VocabularyCounts:
     # Count of each row; <S> and </S> count the sentences, <UNK> the words outside the vocabulary.
     counts: Sequence[int]
     num_distinct_words: int
-    num_refused: int  # Number of distinct words that are frequent enough for a row but contain `config.refuse`
+    num_refused: int  # Number of distinct words that are frequent enough for a row but match `config.refuse`
     spelling: SpellingModel
 
     @property
@@ -175,7 +175,7 @@ def select_vocabulary(
     num_distinct = num_refused = 0
 
     def iter_frequent() -> Iterator[tuple[int, str]]:
-        """Yield (negated count, word) for each word that is frequent enough and not listed."""
+        """Yield (negated count, word) for each word that is frequent enough, and neither listed nor refused."""
         nonlocal num_distinct, num_refused
         for encoded, count in counted.iter_words():
             num_distinct += 1
@@ -227,7 +227,7 @@ def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown:
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text gets a row, or only one that the user did not list."""
+    """Raise RunError if no word of the training text is in the vocabulary, or only one, and the user listed none."""
     num_words = len(selected.vocabulary) - len(SPECIALS)
     if num_words == 0 or (source is None and num_words == 1):
         raise RunError(

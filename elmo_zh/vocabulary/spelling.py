@@ -21,7 +21,7 @@ _UNESCAPES = {escaped: chr(code) for code, escaped in TSV_ESCAPES.items()}
 
 @dataclass(frozen=True)
 class SpellingModel:
-    """Add-one counts of the characters and word ends in training words outside the vocabulary.
+    """Add-one smoothed counts of the characters and word ends in training words outside the vocabulary.
 
     One more slot stands for all unseen characters, uniformly distributed over Unicode. The model makes bits per
     character comparable between vocabularies: a word outside the vocabulary costs its <UNK> plus its spelling.

@@ -20,7 +20,7 @@ BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
 
 
 class Vocabulary:
-    """Tokens and their ids: id r is line r of vocab.data, with special tokens first, then words by descending count."""
+    """Tokens and their ids: id r is line r (from 0) of vocab.data: special tokens, then words by descending count."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
@@ -80,7 +80,7 @@ class Vocabulary:
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Read vocab.data; raise RunError if it lacks the special tokens, repeats one, or has an empty line."""
+    """Read vocab.data; raise RunError if it lacks the special tokens, repeats a token, or has an empty line."""
     tokens = list(iter_lines(path, drop_mark=False))
     problem = ""
     if tuple(tokens[:3]) != SPECIALS:
@@ -98,7 +98,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def load_words(path: Path, entries: Entries | None = None) -> dict[str, int]:
-    """Read a list of words, one per line, and return the first line of each, without special tokens and empty lines.
+    """Read words, one per line; return the number of each one's first line. Special tokens and empty lines are skipped.
 
     Entries prepare the words as the text is, and count those that cannot occur in it.
     """

@@ -173,7 +173,7 @@ def train_rows(job: TrainingJob, progress: Progress) -> NDArray[np.float32]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Threads that wait for each other after each small operation lose more than they gain."""
+    """Limit torch to one thread: threads that wait for each other after each small operation are slower."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,7 +1,7 @@
 """Word vectors for the rows of a vocabulary, in files of our own and of other programs.
 
-Both are in word2vec's text format. As others publish it, much goes wrong: rows are believed rather than the header,
-single damaged rows are left out, and whatever is not text is recognised by its first bytes.
+Both are in word2vec's text format. Published files have many faults, so more rows than the header announces are read,
+single damaged rows are left out, and files that are not text are recognised by their first bytes.
 """
 
 import re
@@ -54,7 +54,7 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the vocabulary, each row's count (for <S>, the number of sentences), the settings."""
+    """The text to train on, the vocabulary, each row's count (for <S>, the number of sentences), and the settings."""
 
     files: Sequence[Path]
     vocabulary: Vocabulary
@@ -103,15 +103,15 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int = 0) ->
 
 
 def has_spread(vectors: NDArray[np.float32]) -> bool:
-    """Return whether vectors differ; from one vector, or many alike, a table would start with equal rows."""
+    """Return whether vectors differ; from one vector, or identical ones, a table would start with equal rows."""
     return len(vectors) > 1 and bool(np.ptp(vectors, axis=0).any())
 
 
 def read_given_vectors(entries: Entries, vocabulary: Vocabulary, dimension: int) -> WordVectors:
     """Read the vectors of the words in the vocabulary from the file of the entries, which count what is left out.
 
-    A word is prepared as the text is. The first vector of a word counts, a word that was not changed before others. A
-    `dimension` of 0 stands for the length in the header or, without one, of most vectors.
+    Words are prepared as the text is. If several become the same word, the first that preparation did not change wins,
+    otherwise the first. A `dimension` of 0 stands for the length in the header or, without one, of most vectors.
 
     Raises:
         RunError: If the file is not text, is cut off, or has vectors of another length.
