@@ -69,7 +69,7 @@ def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
 
 
 def other_model(owner: Path, made_with: str, digest: str, given: Path, given_digest: str) -> BundleError:
-    """Return the error for a model that is not the one, of another digest, with which its `owner` was made."""
+    """Return the error for a given model that is not the model (by its digest) with which `owner` was made."""
     own, other = (full.removeprefix("sha256:")[:_SHOWN_DIGITS] for full in (digest, given_digest))
     message = _(
         "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Give the first one"

@@ -136,7 +136,7 @@ def load_options(path: Path) -> dict[str, Any]:
 
 
 def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) -> BiLMShape:
-    """Return the model shape that an options file describes; raise BundleError if it does not fit the vocabulary."""
+    """Return the model shape in an options file; raise BundleError if it is invalid or does not fit the vocabulary."""
     try:
         read = msgspec.convert(options, _Options)
         lstm, characters, number = read.lstm, read.char_cnn, read.n_tokens_vocab

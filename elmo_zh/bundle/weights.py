@@ -39,7 +39,7 @@ def weight_table(shape: BiLMShape, *, has_softmax: bool) -> list[Entry]:
 
     The forget gate's added 1 is in neither the file nor our parameters: every reader adds it. There is no W_P_0 if
     the projection is as wide as the cell, and no CNN_proj if it is as wide as all filters together. `word_embed` is
-    ours, for models of ELMoForManyLangs.
+    ours, for models of ELMoForManyLangs; there is always a CNN_proj with it.
     """
     V, P = shape.num_tokens, shape.projection_dim
     table = _lstm_table(shape)
@@ -195,7 +195,7 @@ def load_tensors(path: Path) -> "dict[str, Tensor]":
 
 
 def save_tensors(tensors: "Mapping[str, Tensor]", path: Path) -> None:
-    """Write tensors to a safetensors file that the same people may read as any other new file."""
+    """Write tensors to a safetensors file with the permissions of any other new file."""
     from safetensors.torch import save_file
 
     path.touch()
@@ -204,7 +204,7 @@ def save_tensors(tensors: "Mapping[str, Tensor]", path: Path) -> None:
     path.chmod(mode)
 
 
-# The warm state, from which a model trained with carried state starts every sentence, so that order does not matter.
+# The warm state, from which a model trained with carried state starts every sentence, so their order does not matter.
 #
 # Such a model has learned to start a sentence from the final state of the previous one, never from zeros. The mean
 # state at the ends of many sentences is such a start, and it is the same for every sentence. In warm_state.hdf5 the
@@ -228,7 +228,7 @@ def warmed_up(
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
-    """Return the mean state after the last word of sentences of input ids, and the number of sentences."""
+    """Return the mean state after the last word of sentences of input ids, and the number of sentences averaged."""
     chosen, num_tokens = [], 0
     for sentence in sentences:
         chosen.append(sentence)

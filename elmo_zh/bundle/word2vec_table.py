@@ -56,7 +56,7 @@ class Word2Vec:
             path: The folder of a bundle, the name of an installed model, or the folder of a run.
 
         Raises:
-            TypeError: If the path is missing.
+            TypeError: If `path` is not a path.
             BundleError: If the bundle has no such vectors, or they are damaged.
             RunError: If the run has none.
         """

@@ -38,7 +38,7 @@ class Conversion:
     user_dictionary: Path | None = None
 
     def named_files(self) -> dict[str, Path]:
-        """Return the model's files that the user named, by their command-line options; the others are searched."""
+        """Return the model's files that the user named, by their command-line options; the others are searched for."""
         files = (self.options, self.weights, self.vocab, self.token_embeddings)
         named = zip(("--options", "--weights", "--vocab", "--embedding"), files, strict=True)
         return {name: path for name, path in named if path is not None}

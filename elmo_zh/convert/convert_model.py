@@ -1,4 +1,4 @@
-"""Convert another program's model, or a bundle, to a bundle; files are recognised by content."""
+"""Convert another program's model, or a bundle, to a bundle; the weights file is recognised by its content."""
 
 import gzip
 import lzma
@@ -49,7 +49,7 @@ _ARCHIVE_ERRORS = (
 def convert_model(
     source: Path, output: Path, settings: Conversion, form: BundleForm, *, force: bool, reporter: Reporter
 ) -> BundleContent:
-    """Read another program's model, or a bundle, and write it as a bundle; return the model as it was read."""
+    """Read another program's model, or a bundle, and write it in the given form; return the model before rounding."""
     if is_run(source):
         raise BundleError(explain_no_bundle(source))
     others = [path for path in (settings.user_dictionary, settings.warm_on) if path is not None]
@@ -135,7 +135,7 @@ def _read_source(folder: Path, settings: Conversion, reporter: Reporter) -> Bund
     model = replace(model, text=settings.text, user_dictionary=settings.user_dictionary)
     if model.vocabulary is None or model.weights.shape.characters is not None:
         return model
-    # bilm-tf strips the words of its vocabulary.
+    # bilm-tf strips white space from the words of its vocabulary.
     entries = Entries(folder, build_normaliser(model.text) if model.text else str)
     vocabulary = prepare_vocabulary(model.vocabulary, entries)
     entries.report(reporter)

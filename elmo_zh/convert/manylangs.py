@@ -73,7 +73,7 @@ def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -
         used.append(folder / "word.dic")
     plain = [word for word in words if word not in (*_THEIR_SPECIALS, "<pad>", *SPECIALS)]
     vocabulary = Vocabulary([*SPECIALS, *plain]) if words else None
-    # Our order is theirs with the padding moved to the end, and with the special tokens moved to the beginning.
+    # Our order is theirs, but padding is the last character, and the special tokens are the first words.
     ordered = [*(name for name in characters if name != "<pad>"), "<pad>"]
     orders = {
         "char_emb_layer": _order(characters, ordered),

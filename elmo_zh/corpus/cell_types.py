@@ -1,4 +1,4 @@
-"""The type of a column, number, date or text, decided over all of its cells; values are compared and sorted by it.
+"""Decide from all cells whether a column holds numbers, dates or text, and compare and sort its values accordingly.
 
 Cells stay strings wherever they are shown or written.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-# Cells that say that there is no value; they do not decide the type of their column.
+# Cells that stand for a missing value; they are ignored when the type is decided.
 _NO_VALUE = frozenset(("", "-", "--", "—", "——", "/", "na", "n/a", "nan", "null", "none", "无", "不详", "未知"))
 _NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[+-]?\.\d+)(e[+-]?\d{1,3})?(%?)", re.IGNORECASE)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -135,7 +135,7 @@ def _filled(start: Moment, rest: Moment) -> Moment:
 
 
 class ColumnType(NamedTuple):
-    """How the cells of a column are read: as "numbers", "dates" or "text"; how many filled ones are not, an example."""
+    """How a column is read: as "numbers", "dates" or "text"; how many filled cells do not fit, and an example."""
 
     name: str
     parse: Callable[[str], Any]

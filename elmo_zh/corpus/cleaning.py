@@ -150,7 +150,7 @@ _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 
 
 def without_variants(text: str) -> str:
-    """Return wikitext with one of the words that -{zh-hans:软件;zh-hant:軟體}- gives, simplified if possible."""
+    """Return wikitext with one word for each -{zh-hans:软件;zh-hant:軟體}-, in simplified Chinese if possible."""
     return _VARIANTS.sub(_one_variant, text) if "-{" in text else text
 
 

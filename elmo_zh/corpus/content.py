@@ -1,4 +1,4 @@
-"""The bytes of one file: what its name and its first bytes tell of it, and why it cannot be read as a corpus."""
+"""The bytes of one file: what its name and its first bytes reveal, and why it cannot be read as a corpus."""
 
 import importlib
 import mimetypes
@@ -29,13 +29,13 @@ class Content:
 
 
 class UnsuitableError(CorpusError):
-    """A file that is intact but cannot be a corpus: skipped if found in a folder, an error if named.
+    """A file that cannot be read as a corpus: skipped if found in a folder or an archive, an error if named.
 
     Args:
         name: Name of the file.
         reason: Reason in English, marked with `N_`; records count files by it.
         advice: The next step.
-        details: What is special in this file.
+        details: This file's particulars, shown in parentheses.
     """
 
     def __init__(self, name: str, reason: str, advice: str, details: str = "") -> None:
@@ -74,7 +74,7 @@ def too_long(place: str, longest: int) -> CorpusError:
 
 
 def import_extra(module: str, what: str, extra: str = "corpus") -> Any:
-    """Import and return a module of an extra, which is needed to read `what`."""
+    """Import and return a module of an extra; if it is missing, raise CorpusError, which says that `what` needs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

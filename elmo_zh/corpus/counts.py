@@ -82,7 +82,7 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
     changed: dict[str, Found] = {}  # by step of cleaning or normalisation
     dropped: dict[str, Found] = {}
     noticed: dict[str, Found] = {}  # kept lines that may be worth checking
-    passed_over: dict[str, Found] = {}  # members of archives and wiki pages that are no text, without characters
+    passed_over: dict[str, Found] = {}  # files, archive members and wiki pages left out; characters not counted
     # Of the current file, set before its first document; and of the current line.
     read_field: str = ""
     line_changes: dict[str, Found] = {}

@@ -36,7 +36,7 @@ _HEAD_BYTES = 2**16
 _LEAST_UTF8_FRACTION, _MANY = 0.2, 20
 # A guess with less confidence is worthless; a text of very few different characters leads to such guesses.
 _LEAST_CONFIDENCE = 0.2
-# The largest fraction of a text's non-ASCII bytes that may fail to decode.
+# At most this many places may fail to decode, as a fraction of the decoded text's non-ASCII characters.
 _MOST_BAD_FRACTION = 0.3
 # The same for samples from the start of a file, which may be damaged there.
 _MOST_BAD_SAMPLED_FRACTION = 0.9
@@ -68,7 +68,7 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     Big5. With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
 
     Raises:
-        UnsuitableError: If the file is not text, or only text in some other encoding.
+        UnsuitableError: If the file is not text, or is text in some other encoding.
         CorpusError: If the requested encoding cannot read the file.
     """
     refuse_foreign(content)
@@ -153,7 +153,7 @@ def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
 
 
 def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
-    """Return chardet's guess for most samples, or "", and its mean confidence from 0 to 1."""
+    """Return the encoding, or "", with chardet's highest mean confidence over all samples, and this value (0-1)."""
     # Imported only here: most files are UTF-8, and chardet takes a while to load its tables.
     import chardet
 
@@ -183,7 +183,7 @@ def _samples(content: Content) -> Iterator[bytes]:
 
 
 def _best(content: Content, candidates: Sequence[str]) -> Encoding:
-    """Return the candidate that decodes most of the file, if it decodes nearly all of the non-ASCII bytes."""
+    """Return the candidate with the fewest places that fail to decode; raise UnsuitableError if there are too many."""
     found = {name: _num_bad(content, name) for name in candidates}
     name = min(candidates, key=lambda candidate: found[candidate])
     if found[name]:
@@ -302,7 +302,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
 
 
 def refuse_bad_bytes(text: DecodedText) -> None:
-    """Raise CorpusError with the position of undecodable bytes."""
+    """Raise CorpusError with the position of the first undecodable byte, if there is one."""
     if not text.encoding.num_bad:
         return
     with text.content.open() as stream:

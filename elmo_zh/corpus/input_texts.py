@@ -73,7 +73,7 @@ class InputText:
     from_name: str | None = None  # Pattern of file names, such as {year}_{author}.txt, that gives all lines columns
     # How the file was last read: formats, encodings, records without text
     tally: Tally = field(default_factory=Tally, init=False)
-    # The files of an archive that the last reading read, and where their lines begin
+    # The members of an archive as last read, and where their lines begin
     members: Members = field(default_factory=Members, init=False)
     # The state of the file when it was described or first read, which must not change afterwards
     _stamp: Stamp | None = field(default=None, init=False)
@@ -187,7 +187,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Find the sources named by the arguments (files, folders, globs or -)."""
+    """Find the sources that arguments name: files, folders and globs, or only -, copied until the block ends."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

@@ -187,7 +187,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
-    """Yield a zip archive's members in order, or an Excel file's sheets; raise CorpusError if the file is damaged."""
+    """Yield the members of a zip archive that may be text, or an Excel file's sheets; raise CorpusError for damage."""
     with damage_as_corpus_error(name, ValueError, NotImplementedError):
         archive = zipfile.ZipFile(packed)
     with archive:
@@ -302,7 +302,7 @@ def _packed_twice(name: str) -> CorpusError:
 
 
 def _member(path: str, archive: str, open_member: Callable[[], AbstractContextManager[Any]]) -> Content:
-    """Return a member of an archive; raise CorpusError when it is read if it is damaged or a compressed file itself."""
+    """Return a member of an archive; reading it raises CorpusError if it is damaged or is itself compressed."""
     name = _full_name(archive, path)
 
     @contextmanager
@@ -324,7 +324,7 @@ def _rewound(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def tar_contents(stream: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
-    """Yield the members of a tar archive in order; each can be read until the next one is requested."""
+    """Yield the members of a tar archive that may be text; each can be read until the next one is requested."""
     with damage_as_corpus_error(name), tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             # The archive would keep all members in memory.
@@ -351,7 +351,7 @@ def is_parquet(content: Content) -> bool:
 
 
 def as_json_lines(content: Content) -> Content:
-    """Return the table as a file of JSON lines, which is written while it is read."""
+    """Return a Parquet table as a file of JSON lines, which is written while it is read."""
     parquet = import_extra("pyarrow.parquet", content.name, "parquet")
     name = f"{PurePosixPath(content.file_name).stem}.jsonl"
     opened = partial(_opened_lines, partial(_lines_of_parquet, parquet, content))

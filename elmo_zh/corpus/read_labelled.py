@@ -67,7 +67,8 @@ _FORMAT_OF_SUFFIX = {
 _NO_LABEL = "-"
 # fastText's prefix of labels.
 _FASTTEXT = "__label__"
-# Enough that even a file sorted by label shows several labels; and for a column that names the parts of the data.
+# How many records choose the columns, enough that even a file sorted by label shows several labels; and how many show
+# whether a column names the parts of the data.
 _SAMPLE_RECORDS, _PART_RECORDS = 20_000, 200
 # How many values of a column a message shows.
 _SHOWN_VALUES = 3
@@ -178,7 +179,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
-    """Leave out examples labelled `_NO_LABEL`, unless other labels are symbols too, such as +."""
+    """Leave out examples labelled `_NO_LABEL`, unless another label is a symbol too, such as +, or only one is left."""
     others = {example.labels[0] for example in examples} - {_NO_LABEL}
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples
@@ -205,7 +206,7 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
 def _open_records(
     text: DecodedText, kind: str, reading: Reading, left_out: Counter[str], *, with_label: bool = True
 ) -> tuple[Iterator[tuple[str, Example]], str, tuple[str, ...]]:
-    """Return each record of a file, with its name in messages; a note on the columns used, and their names.
+    """Return a file's records, each with its name in messages; a note on the columns used; and their names.
 
     `left_out` counts the records that annotators did not accept, by reason.
     """
@@ -313,7 +314,7 @@ def _shown_column(sample: Sample, column: int) -> str:
 
 
 def _field_of_parts(rows: Sample, names: Sequence[str], used: Sequence[str]) -> str:
-    """Return an unused column whose value in every row is train, dev or test, or ""."""
+    """Return an unused column in which each of the first rows names a part (train, dev or test), or ""."""
     for place, name in enumerate(names):
         cells = cells_in(rows[:_PART_RECORDS], place)
         if name not in used and cells and all(part_named(cell.lower()) for cell in cells):
@@ -330,7 +331,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 
 def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
-    """Raise CorpusError for a row with more columns than the table, of which a cell may hold the separator."""
+    """Raise CorpusError for a row with more columns than the table, perhaps because a cell contains the separator."""
     num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
     if num_filled > width:
         raise CorpusError(

@@ -168,7 +168,7 @@ def _readable(records: Iterator[Record], text: DecodedText, config: TextConfig, 
 
 
 _BLOCK_BYTES = 2**18
-# If there is no boundary within this many bytes, the file is taken to have no lines or no pages.
+# A cut is left out if no boundary follows within this many bytes.
 _FURTHEST_BYTES = 2**26
 _PAGE = re.compile(rb"<page>")
 # Start of a bz2 stream and of its first block. These bytes occur by chance once in 10^24 places.
@@ -207,7 +207,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
-    """Return the whole file as one range, if its format can be split."""
+    """Return the whole file as one range, or None if it cannot be split."""
     with source.open_packed() as file:
         head = file.read(512)
     if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):

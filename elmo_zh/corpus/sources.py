@@ -164,7 +164,7 @@ _TEXT, _OTHER, _OUTPUT = range(3)
 
 
 def _iter_folder(folder: Path, outside: Path | None) -> Iterator[tuple[Path, int]]:
-    """Yield each file of a folder and the folders in it with its kind; raise OSError for one that cannot be read."""
+    """Yield the visible files and whole output folders under a folder, with their kinds; raise OSError on failure."""
 
     def fail(error: OSError) -> None:
         raise error

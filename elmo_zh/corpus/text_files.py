@@ -26,7 +26,7 @@ _LINE_START = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 def lines_of_chunks(chunks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text given in chunks, without line ends; lines end only at LF, CR or CR LF."""
+    """Yield the lines of a text given in chunks, without line ends (LF, CR or CR LF); very long lines are split."""
     rest = ""
     for chunk in with_line_feeds(chunks):
         text = rest + chunk

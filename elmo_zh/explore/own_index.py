@@ -118,7 +118,7 @@ def _shipped(name: str) -> Path:
 
 
 def _usable(path: Path, embedder: ElmoEmbedder) -> ContextIndex | None:
-    """Return the index in a folder if it is whole and was built with this model in this way."""
+    """Return the index in a folder if it is complete and was built with this model and its settings, else None."""
     try:
         index = ContextIndex.load(path)
     except OutputError:

@@ -1,4 +1,4 @@
-"""The page: its content, and one self-contained HTML file of it."""
+"""The page of `explore`: its content, and the self-contained HTML file with it."""
 
 import base64
 import hashlib

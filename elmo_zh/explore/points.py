@@ -23,7 +23,7 @@ from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.segmenters.jieba import jieba_function_words
 
-# A map of fewer points shows nothing, so rarer words are shown only if they are named.
+# A map of fewer points shows nothing, so rarer words are shown only if they are named or labelled.
 LEAST_OCCURRENCES = 20
 # Words are chosen from this many of the most frequent ones, or more if more are shown; finding the usages of a word
 # takes about a tenth of a second.
@@ -51,7 +51,7 @@ COSINE_PARTS = 1000
 class WordPoints:
     """A word on the page, with the occurrences shown, in text order, and their usages, int64, shape (n,).
 
-    Usages are found as by `senses`, but merged if their names, words used alike, are nearly the same.
+    Usages are found as by `senses`, but merged if they share half of their names, which are words used alike.
     """
 
     word: str
@@ -152,7 +152,7 @@ def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[floa
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
-    """Return a sample of a word's occurrences on different lines, in text order."""
+    """Return a sample of a word's occurrences, in text order, with at most one from the same place in equal lines."""
     numbers = index.occurrences(word)
     sample = numbers[sample_places(word, choice.seed, len(numbers), _LOOKED_AT_PER_POINT * choice.max_per_word)]
     kept = distinct(index.neighbours_of(sample, np.ones(len(sample))), choice.max_per_word)
@@ -212,7 +212,7 @@ def _scaled(places: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: int) -> list[list[tuple[int, int]]]:
-    """Return, for each point, the most similar points: their numbers, and cosines times COSINE_PARTS, rounded.
+    """Return, for each point, the `top` most similar points: their numbers, and cosines times COSINE_PARTS, rounded.
 
     Points with the same text as the point or as a nearer neighbour are left out; ties go to the earlier point.
     """
@@ -334,7 +334,7 @@ class PointLabels:
 
 
 def _key(place: Mapping[str, str], files: Mapping[str, str | None], where: str) -> tuple[str, ...]:
-    """Return a row's values in the columns that select occurrences, with the whole name of its file."""
+    """Return a row's values in the columns that select occurrences, with the full name of its file."""
     key = dict(place)
     if (file := place.get("file")) is not None:
         source = files.get(file)

@@ -23,9 +23,9 @@ from elmo_zh.errors import BundleError
 from elmo_zh.hdf5.reader_process import MOST_COMPRESSION
 from elmo_zh.language import _
 
-# A file may take so many seconds, and one more for so many bytes.
+# Reading a file may take this many seconds, plus one for each `_BYTES_PER_SECOND` bytes.
 MOST_SECONDS, _BYTES_PER_SECOND = 60.0, 5 << 20
-# A copy may take so many bytes, and `MOST_COMPRESSION` times the size of the file.
+# A copy may take this many bytes, plus `MOST_COMPRESSION` times the size of the file; its first line, this many.
 _ALWAYS_ALLOWED_BYTES, _MOST_HEADER_BYTES = 1 << 26, 1 << 24
 # Isolated from the environment and from the current folder, but with the same packages; `site` would only take time.
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from reader_process import main; main({})"
@@ -74,7 +74,7 @@ class ForeignFile:
         return {*self.shapes, *self.strings, *self._others}
 
     def has_group(self, group: str) -> bool:
-        """Return whether there are datasets in a group at the top level, or one of its name."""
+        """Return whether there are datasets in a group at the top level, or one with its name."""
         return any(name.partition("/")[0] == group for name in self.names())
 
     def require_array(self, name: str, shape: tuple[int, ...]) -> None:

@@ -1,7 +1,7 @@
 """Compare models that read word2vec, ELMo, both or other vectors, trained on all labels and on fractions of them.
 
-A training run is a part, whose value has each test example's contribution to the score. Baselines and linear models run
-first.
+Each training run is a part of one step; its value holds the contribution of each test example to the score. Baselines
+and linear models run first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """All scores and their differences; `facts` has the model, data and settings."""
+    """All scores and their differences; `facts` describes the model, the vectors and the data."""
 
     name: str
     metric: str
@@ -133,7 +133,7 @@ class Comparison:
 
     @cached_property
     def leads(self) -> dict[tuple[str, float], Difference]:
-        """The lead of the challenger over each other model, by its name and the share of the labels."""
+        """The challenger's lead over each model but the majority, by the model's name and the share of the labels."""
         return {
             (model.name, share): self.difference(self.challenger, model, share)
             for model in self.models
@@ -265,7 +265,7 @@ class CompareJob:
         cls, fit: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter, *, folds: int | None = None,
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
-        """Read the data; by default take three folds of few examples, and the word2vec vectors of the model."""
+        """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors."""
         check_settings(fit.settings, BOTH.inputs)
         word2vec = word2vec or embedder.bundle.path
         Word2Vec.load(word2vec)  # raises the error that says what to do
@@ -333,7 +333,7 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
 
 
 Setting = tuple[Model, float, int, int]
-# A network stops after about so many epochs.
+# A network stops after about this many epochs.
 _USUAL_EPOCHS = 10
 
 

@@ -83,7 +83,7 @@ class Dataset:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the training examples in alphabetical order."""
+        """The distinct labels of the training examples, sorted."""
         return tuple(sorted({label for example in self.part("train") for label in example.labels}))
 
     def output_labels(self) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def choose_rows(examples: Sequence[Example], rows: Numbers, limit: int, seed: in
 
 
 def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> Numbers:
-    """Return the fold of each example, int64, shape (N,); copies of a text share a fold, if that leaves fewer folds."""
+    """Return the fold of each example, int64, shape (N,); copies of a text share one, even if fewer folds result."""
     texts = np.unique([example.key for example in examples], return_inverse=True)[1]
     count, numbers = min(num_folds, int(texts.max()) + 1), np.zeros(len(examples), np.int64)
     if count > 1:
@@ -183,7 +183,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with a word for the part or, failing that, contains one."""
+    """Return the file whose name begins with a word for the part or, failing that, contains one; or None."""
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     matching = [path for path in files if _part_named(words[path][:1]) == part]
     matching = matching or [path for path in files if _part_named(words[path]) == part]

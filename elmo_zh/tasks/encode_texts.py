@@ -176,7 +176,7 @@ class VectorCache:
     def on_disk(
         cls, work: Work, embedder: ElmoEmbedder, sentences: Iterable[Sentence], *, most_sentences: int = WINDOW_ITEMS
     ) -> "VectorCache":
-        """Compute distinct sentences' vectors, or continue with those in the work, made from the same sentences."""
+        """Compute the vectors of distinct sentences, reusing those in `work`, which must be of the same sentences."""
         first_rows = _number_rows(sentences)
         num_tokens = sum(map(len, first_rows))
         shape = (num_tokens + 1, embedder.num_layers, embedder.dimension)
@@ -335,7 +335,7 @@ def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def word2vec_digest(word2vec: Word2Vec | None) -> str | None:
-    """Return the digest of all vectors, for the manifest of a job."""
+    """Return the digest of all vectors, for the manifest of a job, or None without vectors."""
     if word2vec is None:
         return None
     return hashlib.sha256(np.ascontiguousarray(word2vec.table).tobytes()).hexdigest()
@@ -349,7 +349,7 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
 
 
 def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Reporter) -> NDArray[Any] | Word2Vec:
-    """Read vectors of other programs, of examples (.npy) or of words.
+    """Read vectors made by another program, one for each example (.npy) or one for each word.
 
     A word without a vector of its own gets the mean vector of the words inside it, as for `embed.unknown=backoff`.
 

@@ -97,14 +97,14 @@ class TaskJob:
         if self.dataset.scheme:
             true, predicted = ([tag[2:] or tag for tag in tags] for tags in (true, predicted))
         labels = sorted({*true, *predicted})
-        # scikit-learn wonders about many classes, and about one.
+        # scikit-learn warns about many classes, and about one.
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             matrix = confusion_matrix(true, predicted, labels=labels)
         save_picture(confusion_figure(matrix, labels, title), layout.confusion)
         return describe_numbers(labels, layout.confusion.name)
 
     def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
-        """Yield a reason to doubt a score that needs no model."""
+        """Yield a reason to doubt the score, if it is no better than one that needs no model."""
         if metric == "accuracy":
             usual = answer_majority(self.dataset.gold("train"), gold, metric)
             share = score_answers(gold, usual, metric)[metric]

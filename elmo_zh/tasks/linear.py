@@ -124,7 +124,7 @@ class Features:
         return np.concatenate([np.abs(first - second), first * second], axis=1)
 
     def useful_grams(self, rows: Numbers, num_classes: int) -> list[str]:
-        """Return the n-grams that occur in two of these examples, the most frequent if there are too many."""
+        """Return the n-grams in at least two texts of these examples, the most frequent if there are too many."""
         if not len(self.grams):
             return []
         counts = np.sum([np.bincount(matrix[rows].indices, minlength=len(self.grams)) for matrix in self.texts], axis=0)
@@ -220,7 +220,7 @@ def _log_shares(classes: Numbers, num_classes: int) -> NDArray[np.float32]:
 
 
 def _with_weights(model: LinearModel, regression: LogisticRegression) -> LinearModel:
-    """Return a model with fitted weights; a class without examples has weights of zero, and the bias of half a one."""
+    """Return a model with fitted weights; a class without examples has zero weights and the bias of half an example."""
     weights, bias, learned = model.weights.copy(), model.bias.copy(), regression.classes_
     coefficients, intercept = regression.coef_.T, regression.intercept_
     if len(learned) == 2:  # scikit-learn gives the weights of the second class only
@@ -274,7 +274,7 @@ def predict_rows(model: LinearModel, features: Features, rows: Numbers) -> Float
 
 
 def held_out_folds(dataset: Dataset, rows: Numbers, seed: int) -> Numbers:
-    """Return the fold of each row; many held-out labels tell enough after two fits."""
+    """Return the fold of each row, one of `NUM_FOLDS` or, for many rows, one of two."""
     return fold_numbers(dataset.at(rows), NUM_FOLDS if len(rows) < MANY_ROWS else 2, seed)
 
 
@@ -326,7 +326,7 @@ def choose_members(
 
     Args:
         offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts. Those
-            with fewer texts come last; one has all texts.
+            with fewer texts come last; at least one has all texts.
         classes: True classes of all texts, shape (N,).
         score: Rates predicted classes against true ones; higher is better.
 

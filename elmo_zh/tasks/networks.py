@@ -258,7 +258,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, last unit first."""
+        """Return each text's most probable tags (Viterbi); ties go to the lower number, from the last unit back."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):
@@ -377,7 +377,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 
 
 class Tagger(nn.Module):
-    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit, in a mixture plus n-grams' -> CRF.
+    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit (in a mixture, plus n-gram scores) -> CRF.
 
     For characters, x joins the character's vector, its place in its word, and the vectors of that word.
     """
@@ -417,7 +417,7 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the loss of a batch, for pairs of two: the mean over texts, plus the penalty on the scalar mixes."""
+        """Return the loss of a batch (of two for pairs): the mean over texts, plus penalties on mixes and n-grams."""
         outputs, targets = self.network(texts), texts[0]["target"]
         if self.settings.kind == "tag":
             costs: Tensor = self.network.crf.negative_log_likelihood(outputs, targets, texts[0]["mask"])

@@ -296,7 +296,7 @@ def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words in a file, compressed or not; if it is a table, its texts are in the folder `texts`.
+    """Read the marked words in a file, compressed or not; the texts of a table are in `texts`, by default its folder.
 
     The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).

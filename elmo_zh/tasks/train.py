@@ -326,7 +326,7 @@ class PreparedTask:
         return Fitted(description=description, head=head, answers=answers)
 
     def _mix_classes(self, head: TaskHead) -> Fitted:
-        """Judge linear models on training and development examples, in folds, and the network on the latter."""
+        """Mix linear models, judged in folds on training and development examples, with the network, judged on dev."""
         labels, inputs, rows_of = self.description.labels, self.job.settings.inputs, self.dataset.split.parts()
         classes, train, dev, parts = self.dataset.classes(labels), rows_of["train"], rows_of["dev"], self.scored_parts()
         known = classes[dev] >= 0
@@ -425,7 +425,7 @@ def class_score(metric: str) -> Callable[[Numbers, Numbers], float]:
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Divide the indexes of all texts into batches of similar length, in random order."""
+    """Divide the indexes of all texts into batches of texts of similar length, in random order."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []

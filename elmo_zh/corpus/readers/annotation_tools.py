@@ -22,7 +22,7 @@ _BRAT, _YEDDA = re.compile(r"^T\d+\t\S+ \d+ \d+(;\d+ \d+)*\t", re.MULTILINE), re
 
 
 def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the JSON records that annotators accepted with their numbers; count the others by reason."""
+    """Yield the numbers and values of JSON records, except those rejected or skipped, which are counted by reason."""
     for number, record in iter_rows(text, "jsonl"):
         where = f"{text.name}: " + _("record {number}").format(number=number)
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):

@@ -92,7 +92,7 @@ def num_han_of(rows: Sample, column: int) -> int:
 
 
 def known_field(num_han: Mapping[str, int]) -> str | None:
-    """Return the outermost field with a known name and about as much text as any other, or None."""
+    """Return the outermost field with a known name and not much less Chinese than any other, or None."""
     known = [path for path in num_han if _last_key(path) in KNOWN_NAMES]
     most_known = max((num_han[path] for path in known), default=0)
     most = max(num_han.values(), default=0)
@@ -161,7 +161,7 @@ def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
 
 
 class Columns(NamedTuple):
-    """The columns of the texts, None for any unknown one; all that could hold the label; whether they have names."""
+    """The columns of the texts, None for an unknown one; all that could hold the label; whether columns have names."""
 
     texts: tuple[int | None, ...]
     labels: tuple[int, ...]
@@ -192,7 +192,7 @@ def find_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: b
 
 
 def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns whose names most clearly mean label, except columns that cannot be labels."""
+    """Return the columns whose names most clearly mean label and that may be labels, or else the first so named."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_in(rows, column)) for column in found))

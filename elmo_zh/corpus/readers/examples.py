@@ -59,7 +59,7 @@ class Labelled:
 
 
 def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words: bool) -> None:
-    """Raise CorpusError unless a file is tagged like `other` data, spans or units, of words or of characters."""
+    """Raise CorpusError unless a file is tagged like the `other` data: spans or single units, words or characters."""
     if bool(labelled.scheme) != bool(scheme) or labelled.by_words != by_words:
         raise CorpusError(
             _("{name} has {tags}, but {other} has {other_tags}. Give data with the same kind of tag.").format(

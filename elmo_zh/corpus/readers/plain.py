@@ -1,10 +1,10 @@
 """Read plain text, and text that other programs have divided: vertical files, words with tags, subtitles.
 
-Plain text in another layout, which would silently become wrong words, is named with the option that helps. Vertical
-files have one token per line; they come from CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In
-tagged text, as in the People's Daily corpus, each word has a tag: 我们/r 充满/v. Their words are separated by spaces,
-which no segmenter removes: it can only divide them further. Without --json, wikiextractor writes <doc ...> lines, the
-text, </doc>.
+A layout of plain text that would silently give wrong words gets a message with the option that helps. Vertical files
+have one token per line; they come from CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In tagged
+text, as in the People's Daily corpus, each word has a tag: 我们/r 充满/v. The words of both are returned separated by
+spaces, which no segmenter removes: it can only divide the words further. Without --json, wikiextractor writes <doc ...>
+lines, the text, </doc>.
 """
 
 import html
@@ -88,7 +88,7 @@ def _share(lines: Sequence[str], pattern: re.Pattern[str]) -> float:
 
 
 def _first_field(lines: Sequence[str]) -> str:
-    """Return an example of the field at the start of nearly all lines: a label, a speaker or a number."""
+    """Return an example of the field at the start of nearly all lines (a label, a speaker or a number), or ""."""
     for separator in _SEPARATORS:
         fields = [
             line[: _LONGEST_FIELD + 1].partition(separator)[0]
@@ -169,19 +169,19 @@ def _attributes(tag: str) -> dict[str, str]:
 
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)/?>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-# Elements that hold other text than one sentence; a line never goes beyond them.
+# Elements that hold a document; and all elements at whose tags a sentence ends.
 _DOCUMENTS = ("text", "doc", "article")
 _BLOCKS = (*_DOCUMENTS, "p", "div", "head", "s")
 _ENDS = ("。", "！", "？", "!", "?")
 _CONLLU_COLUMNS = 8
 _LONGEST_TOKEN, _MEAN_TOKEN = 20, 4
 _WORD_AND_TAG = re.compile(r"\[?(.+)[/_]([A-Za-z][A-Za-z0-9]{0,4})(?:\][A-Za-z]{1,5})?")
-# A paragraph of the People's Daily corpus begins with its date and number; some characters show how they are read.
+# A paragraph of the People's Daily corpus begins with its date and number; some characters carry readings in braces.
 _NUMBER, _SOUND = re.compile(r"\d{8}-\d\d-\d{3}-\d{3}/m"), re.compile(r"(?<=[一-鿿])\{[a-z0-9]+\}")
 
 
 def _token_of(line: str) -> str:
-    """Return the token on a line of a vertical file; "" for comments, and for what CoNLL-U has beside the text."""
+    """Return the token on a line of a vertical file; "" for comments, multiword tokens and empty nodes (CoNLL-U)."""
     cells = line.split("\t")
     if _is_comment(line):
         return ""
@@ -226,7 +226,7 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
 
 
 def _starts_as_vertical(head: str) -> bool:
-    """Return whether nearly all lines are tags or short tokens, with tags of other elements or columns around them."""
+    """Return whether all lines are tags or short tokens, with end tags or with columns and blank lines."""
     lines = _sample(head)
     others = [line for line in lines if line.strip() and not (_TAG_LINE.fullmatch(line.strip()) or _is_comment(line))]
     has_tags = any(line.startswith("</") for line in lines)

@@ -83,7 +83,7 @@ class _Opened(NamedTuple):
             raise self.no_text
 
     def lines(self, tally: Tally) -> Iterator[Record]:
-        """Yield the lines of the texts; the texts of a row are a document."""
+        """Yield the lines of the texts; the texts of one row form a document."""
         for texts, row in self.iter_texts(tally):
             for text in texts:
                 for line in lines_of(text):

@@ -57,7 +57,7 @@ class Rows:
         self.width = max(map(len, self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
-        """Return a name for each column: its name in the first row if that is unique, otherwise `column N`."""
+        """Return a name for each column: its name in the header if no earlier column has it, else `column N`."""
         if not self.is_table:
             return self.sample[0] if self.sample else []
         names: list[str] = []
@@ -90,7 +90,7 @@ def open_rows(text: DecodedText, kind: str, size: int, *, bad: Tally | None = No
 
 
 def table(name: str, rows: Iterable[Cells], size: int, *, skips_blank: bool = False) -> Rows:
-    """Return the rows of a table but the empty ones, or but those without any text."""
+    """Return the rows of a table without empty ones or, with `skips_blank`, without rows of blank cells."""
     numbered = enumerate(rows, start=1)
     filled = ((number, row) for number, row in numbered if (any(map(str.strip, row)) if skips_blank else row))
     return Rows(name, filled, size, is_table=True)
@@ -239,12 +239,12 @@ def starts_as_objects(head: str) -> bool:
 
 # The characters that are decoded at a time; a value that needs more is decoded again with twice as many.
 _CHUNK = 2**16
-# What is missing at the end of a value: an escape, a number or a name.
+# An error this close to the end of the text read so far may come from an unfinished escape, number or name.
 _UNFINISHED = 16
 
 
 def iter_items(text: DecodedText, paths: Collection[str] = ()) -> Iterator[Any]:
-    """Yield the records of a JSON file: the items of its outermost array or, with `paths`, of the one with these paths.
+    """Yield the records of a JSON file: the items of its outermost array or, with `paths`, of the arrays on them.
 
     A path is the keys to a value, joined by dots; arrays do not appear in it. A record inside objects comes inside the
     same keys, so that the paths in it are those in the file. A file without such an array is one record.
@@ -276,7 +276,7 @@ class _JsonFile:
 
     def __init__(self, text: DecodedText) -> None:
         self._name, self._chunks = text.name, text.chunks()
-        # What has been read and not decoded starts at `_place`; so many values and lines were before.
+        # What is not decoded starts at `_place`, after `_num_values` values; `_text` starts in line `_num_lines`.
         self._text, self._place, self._num_values, self._num_lines = "", 0, 0, 1
 
     def whole(self) -> Any:
@@ -286,7 +286,7 @@ class _JsonFile:
         return value
 
     def values(self) -> Iterator[tuple[Sequence[str], Any, bool]]:
-        """Yield the keys to each value that is no object, and the value: whole, or item by item if it is an array."""
+        # `_place`: where the undecoded text starts, after `_num_values` values; `_text` starts in line `_num_lines`.
         try:
             yield from self._values(())
         except RecursionError:
@@ -351,7 +351,7 @@ class _JsonFile:
             return value
 
     def _read(self) -> bool:
-        """Read at least as much as is left, so that a long value is decoded few times; return whether there was any."""
+        """Read as much as is left or more, so that long values are decoded few times; return whether there was more."""
         self._num_lines += self._text.count("\n", 0, self._place)
         parts = [self._text[self._place :]]
         num_left = len(parts[0])
@@ -381,7 +381,7 @@ class _JsonFile:
 
 
 def starts_as_json(head: str) -> bool:
-    """Return whether a text starts with a value that spans several lines or is longer than this head."""
+    """Return whether a text starts with an array, or with an object that its first line does not complete."""
     start = head.lstrip()
     if start.startswith("{"):
         is_whole = "\n" not in start and len(start) <= 2**15

@@ -44,7 +44,7 @@ from elmo_zh.text.normalise import identity_spans
 from elmo_zh.text.script import HAN, count_han
 from elmo_zh.text.segmenters import build_segmenter
 
-# Columns of CoNLL-U, counted from 1: the word, and its universal part of speech.
+# The number of columns in CoNLL-U; and, counted from 1, those of the word and of its universal part of speech.
 _CONLLU_COLUMNS, _FORM, _UPOS = 10, 2, 4
 _NUMBERED = re.compile(r"(.)(\d+)", re.DOTALL)
 # The units of a file are characters if at least this fraction of the tokens with Han characters has one character.
@@ -73,7 +73,7 @@ _SPAN_KEYS = (
 _WHOLE = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
 # Characters that count as two in UTF-16, in which browsers count.
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
-# Spans are doubted if a larger fraction of a sample ends inside words, and less than half of it in the other reading.
+# Spans are doubted if a larger fraction of a sample ends inside words, and the other reading more than halves it.
 _MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
 
 
@@ -231,7 +231,7 @@ def _place(column: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sentence]) -> bool:
-    """Return whether tokens end in their position within a word: 0, or one more than the previous token's."""
+    """Return whether nearly all tokens end in their position in a word: 0, or one more than the previous token's."""
     fitting = Counter[bool]()
     for sentence in sentences:
         matches = [_NUMBERED.fullmatch(token) for token, _tag in sentence]

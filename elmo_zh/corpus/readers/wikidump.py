@@ -193,7 +193,7 @@ def num_unclosed(source: str) -> int:
 
 
 class _Page:
-    """A page as a list of characters, from which markup is taken out; the parser says from where to where it goes."""
+    """A page as a list of characters, from which markup is taken out; the parser says where it starts and ends."""
 
     def __init__(self, source: str, tally: Tally) -> None:
         import wikitextparser
@@ -203,7 +203,7 @@ class _Page:
         self._parsed = wikitextparser.parse(source)
 
     def prose(self) -> str:
-        """Return the text of the page, and count what is left out with its text."""
+        """Return the prose of the page, and count the markup that is left out along with its content."""
         page = self._parsed
         self._drop_blocks()
         for template in page.templates:
@@ -237,7 +237,7 @@ class _Page:
                 self._drop(tag.name.lower(), *tag.span)
 
     def _is_left(self, start: int) -> bool:
-        """Return whether the markup at this place has not been taken out with the markup around it."""
+        """Return whether the markup at this place is still there, not taken out with the markup around it."""
         return self._characters[start] != ""
 
     def _drop(self, kind: str, start: int, end: int) -> None:
