@@ -40,7 +40,7 @@ _SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -> None:
     """Make idle OpenMP threads go to sleep sooner. Call this before torch is imported.
 
-    By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other direction needs
+    By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other LM needs
     (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Values that
     the environment already sets are kept.
     """

@@ -1,4 +1,4 @@
-"""Exact perplexity: every prediction is scored once over the whole vocabulary, whatever the batches."""
+"""Exact perplexity: every prediction is scored once over the whole vocabulary, however the text is batched."""
 
 import math
 from collections.abc import Sequence
@@ -163,7 +163,7 @@ class _Scorer:
     """Scores batches of sentences, and computes each softmax's sum once for all predictions in the same context.
 
     A context is what an LM has read of a sentence: its first words or, for the backward LM, its last words. Contexts
-    are numbered in the order in which they are first predicted from.
+    are numbered in the order in which they first occur.
     """
 
     def __init__(self, weights: ModelWeights, lexicon: Lexicon) -> None:

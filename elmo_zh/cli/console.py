@@ -43,7 +43,7 @@ def one_line(message: str) -> str:
 
 
 class TerminalStream:
-    """A stream to a terminal that falls silent once the terminal is closed, so that SIGHUP decides what happens then.
+    """A stream to a terminal that discards text once the terminal is closed, so that SIGHUP decides what happens.
 
     Otherwise the next message would fail, and end training without a checkpoint.
     """
@@ -55,7 +55,7 @@ class TerminalStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text."""
+        """Write a string, and return its length."""
         with _unless_closed():
             self._stream.write(text)
         return len(text)

@@ -47,7 +47,7 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
 
 
 def load_model(common: Common, path: Path | None) -> "Bundle":
-    """Load a model or the default one, report which it is, and warn if its results suffer from zero state."""
+    """Load a model or the default one, report which it is, and warn if starting from zero state harms it."""
     from elmo_zh.bundle.read import load_bundle, model_line
     from elmo_zh.info.describe import POOR_FROM_ZERO
 

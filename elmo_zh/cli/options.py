@@ -178,7 +178,7 @@ class Common:
         return Console(quiet=self.quiet)
 
     def choose_engine(self, config: Config) -> "EngineChoice":
-        """Return the engine that runs the tasks of the corpus stages."""
+        """Return the choice of engine for the tasks of stages and of other jobs."""
         from elmo_zh.engine import EngineChoice
 
         return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
@@ -321,8 +321,8 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 def common_options(function: Callable[..., Any], *, hides_force: bool = False) -> Any:
     """Add the options of all commands; the function receives the shared values as its first argument, a `Common`.
 
-    Outputs may not replace a file or folder given to the command. Commands without --run warn of each
-    given setting that they do not read.
+    Outputs may not replace a file or folder given to the command. Commands without --run warn of each given
+    setting that they do not read.
     """
 
     @wraps(function)

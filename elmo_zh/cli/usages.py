@@ -226,7 +226,7 @@ def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> No
 
 
 def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftShown) -> None:
-    """Report words that were not compared, and warn about tests that mean less or cannot succeed."""
+    """Report words that were not compared, and warn about tests that are weak or cannot find any change."""
     import numpy as np
 
     from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL, describe_fragments

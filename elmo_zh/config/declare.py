@@ -161,7 +161,7 @@ class Value:
         return f"{kind} ({self.limits()})" if self.limits() else kind
 
     def explained(self, say: Callable[[str], str] = _) -> str:
-        """Return what it means, in the user's language; {choices} in its help stands for the names in a registry."""
+        """Return the help, translated by `say`; {choices} in it stands for the names in a registry."""
         registry = self.choices if isinstance(self.choices, Registry) else None
         return say(self.help).format(choices=registry.described(say)) if registry else say(self.help)
 

@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, Value]] = {
 }
 # Smallest first, token mode before character mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
-# Settings of earlier versions that are gone: this value, in the config.toml of a run, is what every run does now.
+# Settings that no longer exist. A file may still set them to these values, which are what every run does now.
 _GONE = {
     "text.private": False,
     "embed.layout": "lines",

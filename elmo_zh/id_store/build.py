@@ -183,7 +183,7 @@ def _iter_ids(
 ) -> Iterator[NDArray[np.uint32]]:
     """Yield the ids of each part; words outside the vocabulary get the id of <UNK>.
 
-    With `other_ids`, they get ids in order of first occurrence in all parts, which are added there.
+    With `other_ids`, they get ids in order of first occurrence in all parts instead, and are added to `other_ids`.
     """
     for part in parts:
         ids = read_numbers(part.file("ids"), "<u4").copy()

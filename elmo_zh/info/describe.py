@@ -249,7 +249,7 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
-    """Return a description of each run in a folder and its subfolders, finished or not, newest first."""
+    """Return a description of each run in a folder and its direct subfolders, finished or not, newest first."""
     runs = [describe_run(path) for path in iter_runs(folder)]
     return sorted(runs, key=lambda run: run["finished_at"] or run["started_at"], reverse=True)
 

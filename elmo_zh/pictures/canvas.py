@@ -99,7 +99,7 @@ def in_language(message: str, **gaps: object) -> str:
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title, and below it the lines of details that a font can show; other characters of the title become ?."""
+    """Write a title, with ? for characters that no font has, and below it the detail lines that a font can show."""
     columns = round(_COLUMNS * figure.get_figwidth())
     lines = [part for line in lines if can_write(line) for part in wrapped(line, columns)]
     title = "".join(character if can_write(character) else "?" for character in title)

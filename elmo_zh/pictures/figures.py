@@ -116,7 +116,7 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
 def learning_figure(
     curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
 ) -> Figure:
-    """Draw the scores of all seeds and their mean against the number of training examples."""
+    """Draw each model's scores for all seeds, and their mean, against the number of training examples."""
     figure, (axes,) = new_axes(8, 5)
     for number, (model, points) in enumerate(zip(drawable([*map(in_language, curves)]), curves.values(), strict=True)):
         colour = f"C{number}"

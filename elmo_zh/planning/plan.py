@@ -121,7 +121,7 @@ class Sample:
             counts.update(line_characters=len(line), line_bytes=num_bytes)
             self._keep(line, num_bytes)
             position = 0 if watched.opened[0].closed else watched.opened[0].tell()
-            # The lines in the bytes that were read last are used up first.
+            # Lines in bytes that have already been read are used before reading stops.
             if position > reached > 0 and time.monotonic() > deadline:
                 documents.close()  # type: ignore[attr-defined]
                 is_whole = False

@@ -1,4 +1,4 @@
-"""Long work as jobs: `run_job` keeps every guarantee about them; a job only says what it makes, and from what.
+"""Run long work as jobs: `run_job` gives all guarantees; a job only says what it makes, and from what.
 
 A job names its output and what the output is made from, and `make` writes it. On the way, it gives the expensive steps
 to `work.run`, part by part:
@@ -91,7 +91,7 @@ class Job(Protocol[Summary]):
         """Return whether an existing path is an output of this kind, so that --force may replace it."""
 
     def made_from(self) -> Mapping[str, Json]:
-        """Return everything that the output depends on, such as digests and settings; called once it is claimed."""
+        """Return everything that the output depends on, such as digests and settings; called after it is claimed."""
 
     def make(self, path: Path, work: "Work") -> Summary:
         """Write the output to a path that does not exist yet, computing its parts with `work.run`."""

@@ -113,7 +113,7 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its subfolders once, by a link such as `latest` only if it has no other name."""
+    """Yield each run in a folder and its direct subfolders once, by a link such as `latest` only if it has no other."""
     runs = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     seen = set()
     for path in sorted(runs, key=lambda path: (path.is_symlink() or path.parent.is_symlink(), path)):

@@ -40,8 +40,7 @@ def require_no_input(output: Path, inputs: Iterable[Path], option: str = "--outp
     """Raise OutputError if writing an output, which the user names with `option`, would replace an input.
 
     An output replaces an input if it is the same file, a link to it, a folder that contains it, or a file in a folder
-    that is read.
-    The unfinished work is beside the output, and must not replace an input either.
+    that is read. The unfinished work is beside the output, and must not replace an input either.
     """
     require_regular(output)
     replaced = [path for path in (output, output.with_name(output.name + PARTS)) if path.exists()]
@@ -105,7 +104,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     """Hold a lock file during the block; raise OutputError if another process holds the lock of `what`.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too. A file that is not an empty one is somebody else's, and is left alone.
+    can see, so it is refused too. A file that is not empty or not regular is somebody else's, and is left alone.
     """
     import fcntl  # which not every system has
 

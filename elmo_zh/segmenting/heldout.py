@@ -29,7 +29,7 @@ _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return a signature for each text; texts come without white space, and all digits count as the same character."""
+    """Return a signature for each text; texts must have no white space, and ASCII digits count as one character."""
     lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), PLACES), np.uint32)
@@ -54,7 +54,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
 def find_near_copies(
     keys: NDArray[np.uint64], ours: Signatures, paragraphs: Iterable[tuple[NDArray[np.uint64], Signatures]]
 ) -> set[int]:
-    """Return which of the keys have a near copy under another key among some arrays of paragraphs."""
+    """Return the keys that have a near copy under another key in any of the arrays of paragraphs."""
     near: set[int] = set()
     keys, ours = keys[ours.any(1)], ours[ours.any(1)]
     for other_keys, others in paragraphs:
@@ -109,7 +109,7 @@ def paragraph_key(sentences: Iterable[str]) -> int:
 
 
 def index_rows(paragraphs: Sequence[tuple[list[str], int]]) -> NDArray[Any]:
-    """Return rows of dtype `INDEX` for paragraphs: the sentences and the number of tokens of each."""
+    """Return rows of dtype `INDEX` for paragraphs, given as the sentences and the number of tokens of each."""
     index = np.zeros(len(paragraphs), INDEX)
     for row, (sentences, num_tokens) in zip(index, paragraphs, strict=True):
         num_bytes = sum(len(sentence.encode("utf-8")) + 1 for sentence in sentences)
@@ -184,8 +184,7 @@ def choose_texts(
     there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds out more
     than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more than 200
     sentences or more than a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too
-    few others.
-    All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
+    few others. All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
 
     Args:
         texts: From `load_lowest_texts`.

@@ -200,7 +200,7 @@ class SegmentJob:
 
     @property
     def shard_bytes(self) -> int:
-        """The size of text shards."""
+        """The size of text shards in bytes."""
         wanted = min(max(self.corpus.total_bytes() // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
         return self.config.shard_bytes or wanted
 

@@ -96,7 +96,7 @@ def _with_real_paths(run: RunDir, config: Config, stages: Collection[Stage]) -> 
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
-    """Return the user dictionary in the settings, or the run's copy of it if the original no longer exists."""
+    """Return the user dictionary in the settings, if any, or the run's copy if the original no longer exists."""
     if not config.text.dictionary:
         return None
     dictionary = Path(config.text.dictionary)

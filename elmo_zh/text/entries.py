@@ -1,7 +1,7 @@
 """Prepare the entries of side files as the text is prepared, and name those that have no effect on it.
 
 Side files are user dictionaries, lists of words, vectors and vocabularies of other programs. Text is normalised and
-segmented before anything is looked up in it, so an entry has to be what the text has become by then.
+segmented before anything is looked up in it, so an entry must have the form that the text has by then.
 """
 
 from collections.abc import Callable, Mapping

@@ -26,7 +26,7 @@ _TOKEN = re.compile(rf"[\S{_NO_BREAK}]+")
 _LINE_ENDS = re.compile(r"[\r\n]+")
 # What is not seen, except white space: the general categories Cc, Cf and Me (⃣ around a digit), and the characters with
 # the property Default_Ignorable_Code_Point (variation selectors, Hangul fillers, tags). Segmenters would make a word of
-# each. Listed, so that text is prepared alike whichever version of Unicode Python has.
+# each. They are listed so that the result does not depend on Python's version of Unicode.
 _INVISIBLE = re.compile(
     "["
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u0488\u0489\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"

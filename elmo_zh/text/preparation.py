@@ -60,7 +60,7 @@ class TextPreparation:
         return cls(build_normaliser(config), segment, config.split_sentences, keeps_tokens(config))
 
     def report_dictionary(self, path: Path, reporter: Reporter) -> None:
-        """Warn of the entries of a user dictionary, with which this was built, that have no effect."""
+        """Warn of entries without effect in the user dictionary with which this was built."""
         entries = Entries(path, self.normalise)
         words = read_user_dictionary(path, entries)
         entries.require_whole({entry.word: entry.line for entry in words}, self.segment)
@@ -99,7 +99,7 @@ class TextPreparation:
 def align_sentences(
     text: str, prepare: Callable[[str], TokenisedLine], *, split: bool, longest: int = 0, segmented: bool = False
 ) -> Iterator[TokenisedLine]:
-    """Yield each sentence's tokens, in pieces of at most `longest` characters (0: any), with offsets in the text."""
+    """Yield each sentence's tokens, in pieces of at most `longest` characters (0: no limit), with offsets in `text`."""
     for start, sentence, _ in iter_pieces(text, split=split, longest=longest, segmented=segmented):
         line = prepare(sentence)
         yield TokenisedLine(line.tokens, line.offsets + np.int32(start))

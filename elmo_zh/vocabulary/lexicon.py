@@ -11,7 +11,7 @@ from elmo_zh.vocabulary.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID, Vocabula
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The ids of characters and markers; the highest id is padding."""
+    """The ids of characters and marks; the highest id is padding."""
 
     begin_sentence: int  # Id of the only character of <S>
     end_sentence: int  # Id of the only character of </S>

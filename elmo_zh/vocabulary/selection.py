@@ -1,4 +1,4 @@
-"""Count the words of a text, one part per file and then a merge, and select those that get a row in the vocabulary.
+"""Count the words of a text by file, merge the counts, and select the words that get a row in the vocabulary.
 
 Counts are kept in runs: files of words and their counts, sorted so that files of any size can be merged in little
 memory. A line of a run is a word, U+0020, which no word contains, and the count. Words are sorted by their UTF-8 bytes,
@@ -48,7 +48,7 @@ class WordCounts:
 
 
 def count_words(files: Sequence[Path], work: Work) -> WordCounts:
-    """Count the words in segmented files, as runs in the work folder."""
+    """Count the words in segmented files, and keep the counts as runs in the work folder."""
     step = Step(name="vocab", compute=_count_file, unit="tokens", size=itemgetter("tokens"))
     parts = list(work.run(step, [path.absolute() for path in files]))
     num_sentences = sum(part.value()["sentences"] for part in parts)
@@ -166,7 +166,7 @@ class VocabularyJob:
 def select_vocabulary(
     counted: WordCounts, config: VocabConfig, given: Collection[str] = (), *, split_unknown: bool = False
 ) -> VocabularyCounts:
-    """Select the words that get a row, by descending count and then code points, keeping no others in memory.
+    """Select the words that get a row, sorted by descending count, then code points; keep no others in memory.
 
     With `split_unknown`, the rows also count the parts of words that get none.
     """

@@ -98,9 +98,9 @@ def load_vocabulary(path: Path) -> Vocabulary:
 
 
 def load_words(path: Path, entries: Entries | None = None) -> dict[str, int]:
-    """Read words, one per line; return the number of each one's first line. Special tokens and empty lines are skipped.
+    """Return the words of a file, one per line, with their first line numbers; skip special tokens and empty lines.
 
-    Entries prepare the words as the text is, and count those that cannot occur in it.
+    `entries` prepares the words as the text is, and counts those that cannot occur in it.
     """
     lines = [(line, number) for number, line in enumerate(iter_lines(path), 1) if line.strip() and line not in SPECIALS]
     if entries is not None:

@@ -108,7 +108,7 @@ def has_spread(vectors: NDArray[np.float32]) -> bool:
 
 
 def read_given_vectors(entries: Entries, vocabulary: Vocabulary, dimension: int) -> WordVectors:
-    """Read the vectors of the words in the vocabulary from the file of the entries, which count what is left out.
+    """Read vectors for the vocabulary's words from the file of `entries`, which counts what is left out.
 
     Words are prepared as the text is. If several become the same word, the first that preparation did not change wins,
     otherwise the first. A `dimension` of 0 stands for the length in the header or, without one, of most vectors.
@@ -235,7 +235,7 @@ class _Rows:
 
 
 def _num_numbers(line: bytes, separator: bytes | None) -> int:
-    """Return how many numbers end a line that begins with a word."""
+    """Return how many numbers there are at the end of a line that begins with a word."""
     fields = line.strip(b"\r\n").split(separator)
     numbers = takewhile(_is_number, reversed(fields[1:]))
     return sum(1 for _number in numbers)

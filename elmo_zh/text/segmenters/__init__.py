@@ -41,7 +41,7 @@ class SegmenterModule(Protocol):
     def describe(self) -> dict[str, str]:
         """Return everything that must match to get the same tokens, such as "version" and a "dictionary" digest.
 
-        Bundles record this description, and embedding compares it.
+        Bundles record this description, and embedding checks that it still holds.
 
         Raises:
             ConfigError: If something that the segmenter needs is not installed.
