@@ -267,7 +267,7 @@ def _read_on(weights: ModelWeights, lexicon: Lexicon, sentences: Sequence[NDArra
 
 
 def save_warm_state(path: Path, state: State) -> None:
-    """Write a warm state, for one sentence, to a file."""
+    """Write a warm state of batch size 1 to a file."""
     with create_hdf5(path) as file:
         file.create_dataset("output", data=np.stack([layer.output[:, 0] for layer in state]))
         file.create_dataset("cell", data=np.stack([layer.cell[:, 0] for layer in state]))

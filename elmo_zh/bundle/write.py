@@ -128,7 +128,7 @@ def _info(layout: BundleLayout, content: BundleContent) -> dict[str, Any]:
 
 
 def _write_golden(path: Path, content: BundleContent) -> None:
-    """Write the texts, tokens and all layers of our sentences as `embed` does, and the tolerance as an attribute.
+    """Write `GOLDEN_TEXTS`, their tokens and all layers as `embed` computes them, and the tolerance as an attribute.
 
     If the segmenter is unknown, each character is a token.
     """

@@ -134,7 +134,7 @@ def _is_plain(name: Any, value: Any) -> bool:
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
-    """Return the words by number, from lines of word TAB number; one without a word is the ideographic space."""
+    """Return the words in order of number, from lines of word TAB number; an empty word is the ideographic space."""
     if not path.is_file():
         raise BundleError.missing(path)
     numbers: dict[str, int] = {}
@@ -151,7 +151,7 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
 
 
 def _order(theirs: list[str], ours: list[str]) -> tuple[int, list[int]]:
-    """Return the number of their entries, and the rows where ours stand in their table."""
+    """Return the number of their entries, and the row of each of ours in their table."""
     numbers = {name: number for number, name in enumerate(theirs)}
     return len(theirs), [numbers[name] for name in ours]
 

@@ -85,7 +85,7 @@ def damage_as_corpus_error(name: str, *others: type[Exception]) -> Iterator[None
 
 
 def unpacked(packed: BinaryIO, suffix: str, name: str, packed_bytes: int) -> BinaryIO:
-    """Return a stream of unpacked bytes, limited by the packed size."""
+    """Return a stream of unpacked bytes; reading more than `require_expansion` allows raises CorpusError."""
 
     def iter_pieces() -> Iterator[bytes]:
         num_unpacked = 0

@@ -206,7 +206,7 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
 def _open_records(
     text: DecodedText, kind: str, reading: Reading, left_out: Counter[str], *, with_label: bool = True
 ) -> tuple[Iterator[tuple[str, Example]], str, tuple[str, ...]]:
-    """Return a file's records, each with its name in messages; a note on the columns used; and their names.
+    """Return a file's records, each with its name in messages; a note on the columns used; and the columns' names.
 
     `left_out` counts the records that annotators did not accept, by reason.
     """

@@ -108,7 +108,7 @@ def decoded_files(
 
 
 def _pass_over(error: UnsuitableError, content: Content, source: Source, tally: Tally) -> None:
-    """Count a member of an archive that is no text; raise the error for any other file."""
+    """Count an archive's member that cannot be read as a corpus; raise the error for any other file."""
     if content.is_named or content.name == source.name:
         raise error
     tally.pass_over(error.reason, content.name)

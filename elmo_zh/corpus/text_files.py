@@ -62,7 +62,7 @@ _INDENTED = re.compile(r"[ \t\u3000]{2}|\u3000")
 def joined_lines(lines: Iterable[str], width: int) -> Iterator[str]:
     """Yield paragraphs from lines that were broken at about `width` characters, joined as in HTML.
 
-    A paragraph ends where a sentence ends with a line, after a short line, and before an empty or an indented one.
+    A paragraph ends after a line that is short or ends a sentence, and before an empty or indented line.
     """
     held, ends = list[str](), False
     for line in lines:

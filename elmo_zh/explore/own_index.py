@@ -79,7 +79,7 @@ class _OwnText:
 
 
 def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, reporter: Reporter) -> ContextIndex:
-    """Return the index of a subject's own text; if none can be used, build one."""
+    """Return the index of a subject's own text; build one if none can be used, or with `force`."""
     place = subject.index(embedder.bundle.digest)
     if not force:
         if (index := _usable(place, embedder)) is not None:
@@ -159,7 +159,7 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try, best first: the original corpus, then the first part of the run's segmented text."""
+    """Yield the texts to try: the sample or, for a run, its corpus, then the first part of its segmented text."""
     if subject.run is None:
         yield _OwnText((_shipped("sample"),), Config().text)
         return

@@ -260,7 +260,7 @@ class PointLabels:
     def load(
         cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
     ) -> "PointLabels":
-        """Read a table for an index of these texts; raise CorpusError if a row is malformed or names another text."""
+        """Read a table for these texts; raise CorpusError for a bad row or, unless `skips_others`, other texts."""
         lines = enumerate(iter_lines(path), start=1)
         columns = next(lines, (0, ""))[1].split("\t")
         names = tuple(name for name in columns if name and name not in (*_KEYS, *_PASSED_OVER))

@@ -64,7 +64,7 @@ def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _describe(dataset: Any) -> tuple[str, Any]:
-    """Return the section for a dataset, and what stands there: the shape, the strings, or what else it is."""
+    """Return the section for a dataset, and its entry there: the shape, the strings, or what else it is."""
     try:
         num_bytes = dataset.nbytes
     except TypeError:

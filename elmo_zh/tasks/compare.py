@@ -412,7 +412,7 @@ class _Study:
         return runs
 
     def _num_examples(self, share: float, fold: int) -> int:
-        """Return how many examples a share of the labels is."""
+        """Return how many training examples a share of the labels comprises."""
         return max(1, round(share * len(self._job.splits[fold].train)))
 
     def _run(self, setting: Setting, _files: Files) -> Json:

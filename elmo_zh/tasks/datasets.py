@@ -152,7 +152,7 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Find the data files in a folder; raise CorpusError unless exactly one contains training examples."""
+    """Find the data files in a folder by name; raise CorpusError if a part has several files, or training has none."""
     folder = files.data
     if not folder.is_dir():
         return files

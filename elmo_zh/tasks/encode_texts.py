@@ -222,7 +222,7 @@ def _join(shape: tuple[int, ...], parts: Sequence[Path], files: Files) -> None:
 
 
 def _float16_vectors(embedder: ElmoEmbedder, sentences: Sequence[Sentence]) -> list[NDArray[np.float16]]:
-    """Return the layers of each sentence by token, float16, shape (n, L + 1, 2P)."""
+    """Return all layers of each sentence's tokens, float16, shape (n, L + 1, 2P)."""
     return [layers.transpose(1, 0, 2).astype(np.float16) for layers in embedder.compute_vectors(sentences)]
 
 

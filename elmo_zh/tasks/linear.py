@@ -113,7 +113,7 @@ class Features:
         return cls.of_vectors(texts, lambda text: word2vec.table[word2vec.rows(text.tokens)])
 
     def at(self, rows: Numbers | slice, grams: Sequence[str] | None = None) -> Matrix:
-        """Return the features of some examples, perhaps only of some n-grams; a pair has two columns for each."""
+        """Return the features of some examples, perhaps only of some n-grams; a pair has two columns per feature."""
         columns = slice(None) if grams is None or not len(self.grams) else np.searchsorted(self.grams, grams)
         matrices = [matrix[rows][:, columns] for matrix in self.texts]
         if len(matrices) == 1:

@@ -181,7 +181,7 @@ class GramScores(nn.Module):
         self.scores = nn.Parameter(torch.zeros(_NUM_GRAMS, num_tags))
 
     def forward(self, texts: Sequence[Batch]) -> Tensor:
-        """Return float32, shape (B, T, num_tags)."""
+        """Return the score of each tag for each unit, float32, shape (B, T, num_tags)."""
         [batch] = texts
         rows = batch["grams"].flatten(0, 1) % _NUM_GRAMS
         return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch["mask"].shape, -1)
@@ -310,7 +310,7 @@ class BiLSTMClassifier(nn.Module):
         )
 
     def forward(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the score of each class, float32, shape (B, num_outputs)."""
+        """Return the score of each class, or a standardised number, float32, shape (B, num_outputs)."""
         [batch] = texts
         hidden = self.output_elmo(self.encoder(self.inputs(batch), batch["mask"]), batch)
         pooled = torch.cat([pool_max(hidden, batch["mask"]), self.attention(hidden, batch["mask"])], dim=1)
@@ -327,7 +327,7 @@ class LinearClassifier(nn.Module):
         self.output = nn.Linear(self.inputs.dimension, sizes.num_outputs)
 
     def forward(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the score of each class, float32, shape (B, num_outputs)."""
+        """Return the score of each class, or a standardised number, float32, shape (B, num_outputs)."""
         [batch] = texts
         scores: Tensor = self.output(pool_mean(self.inputs(batch), batch["mask"]))
         return scores
@@ -354,7 +354,7 @@ class PairClassifier(nn.Module):
         )
 
     def forward(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the score of each class, float32, shape (B, num_outputs)."""
+        """Return the score of each class, or a standardised number, float32, shape (B, num_outputs)."""
         first, second = texts
         a, b = (self.encoder(self.inputs(batch), batch["mask"]) for batch in texts)
         attended_a, attended_b = align(a, b, first["mask"], second["mask"])

@@ -153,7 +153,7 @@ def conll_of(prediction: TagPrediction, scheme: str | None) -> str:
 
 
 def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, Any]:
-    """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's F1 in `by_label`."""
+    """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's scores in `by_label`."""
     correct = Counter(label for label, other in zip(gold, predicted, strict=True) if label == other)
     by_label = _by_label(correct, Counter(predicted), Counter(gold))
     return {
@@ -225,7 +225,7 @@ def score_answers(gold: Answers, answers: Answers, metric: str) -> dict[str, Any
 
 
 def answer_majority(train: Answers, gold: Answers, metric: str) -> Answers:
-    """Return the most frequent label of training for every text; for numbers, their mean; for spans, no spans."""
+    """Return the most frequent training label for every text or unit; for numbers, their mean; for spans, no spans."""
     counts = Counter(chain.from_iterable(train))
     usual: Any = OUTSIDE if metric == "f1" else max(sorted(counts), key=lambda label: counts[label])
     if metric == "spearman":

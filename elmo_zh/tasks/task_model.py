@@ -346,7 +346,7 @@ def answers_of(description: TaskDescription, outputs: Sequence[Any]) -> Answers:
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, model: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: as given, inside the task's folder, or as used in training."""
+    """Return the folder of the task's bundle: as given, in the task's folder, or with the digest from training."""
     if model is not None:
         return find_bundle(model)
     if (layout.path / "model").is_dir():  # earlier versions could train the biLM with the network
@@ -393,7 +393,7 @@ def build_head(description: TaskDescription) -> TaskHead:
 
 
 def _read(path: Path, description: TaskDescription, read: Callable[[Path], Weights]) -> Weights:
-    """Return the weights in a file; raise RunError if it is missing, or its digest differs from task.json."""
+    """Read the weights in a file; raise RunError if it is missing or damaged, or its digest differs from task.json."""
     if not path.is_file():
         raise RunError.missing(path)
     expected = description.digests.get(path.name)

@@ -70,7 +70,7 @@ _EPOCHS, _STATE = "epochs", "safetensors"
 
 @dataclass(eq=False)
 class TrainingState:
-    """A network in training, from which the next epoch follows; it is saved after each epoch."""
+    """A network in training, with all that the next epoch starts from; it can be saved after each epoch."""
 
     head: TaskHead
     optimizer: torch.optim.Optimizer
@@ -215,7 +215,7 @@ class PreparedTask:
         return replace(fitted, description=replace(description, scores=facts), lines=lines)
 
     def train(self, seed: int, work: Work | None = None) -> TrainingState:
-        """Train a network until its development score stops rising, and return it with its best weights.
+        """Train a network until its development score stops rising or the epochs end; return it with its best weights.
 
         With a work folder, continue after the last epoch there.
         """

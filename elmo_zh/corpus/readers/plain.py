@@ -112,7 +112,7 @@ def _is_segmented(lines: Sequence[str]) -> bool:
 
 
 def _has_hard_breaks(head: str, lines: Sequence[str]) -> bool:
-    """Return whether most lines end inside a sentence, and nearly as long as the longest one."""
+    """Return whether at least half of the lines end inside a sentence, most of these at about the usual width."""
     all_lines = [line.strip() for line in head.split("\n")][:_MOST_LINES]
     open_lines = [
         line
@@ -286,7 +286,7 @@ def _read_subtitles(text: DecodedText, _config: TextConfig, tally: Tally) -> Ite
 
 
 def _starts_as_subtitles(head: str) -> bool:
-    """Return whether the first lines have a cue's times, the head of ASS, or the times of lyrics."""
+    """Return whether the first lines have a cue's times, the header of ASS, or the times of lyrics."""
     lines = [line.strip("\r\ufeff") for line in head.split("\n")[:40] if line.strip()]
     num_lyrics = sum(1 for line in lines if _LYRIC.match(line))
     return (

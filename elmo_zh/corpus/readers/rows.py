@@ -41,7 +41,7 @@ class Rows:
 
     Attributes:
         name: Name of the file.
-        is_table: Whether a row is a list of cells, of which the first one may name the columns.
+        is_table: Whether rows are lists of cells; the first row may then name the columns.
         sample: The cells of the first rows; in JSON, the names of their fields come first.
     """
 

@@ -316,7 +316,7 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """The reading of positions: `end` may be a span's last character, and positions may count UTF-16 units."""
+    """How positions are read: whether `end` is a span's last character, and whether positions count UTF-16 units."""
 
     past_end: int = 0
     in_utf16: bool = False

@@ -249,7 +249,7 @@ class _Page:
         self._characters[start:end] = [""] * (end - start)
 
     def _keep(self, span: tuple[int, int], inside: tuple[int, int]) -> None:
-        """Take out markup around a text."""
+        """Take out the markup around a text, but not the text."""
         if self._is_left(span[0]):
             self._remove(span[0], inside[0])
             self._remove(inside[1], span[1])
