@@ -57,7 +57,7 @@ class Frequency:
 def frequencies(
     name: str, table: TokenTable, wanted: NDArray[np.bool_], lines: Counts, column: Column, *, by_part: bool
 ) -> list[Frequency]:
-    """Return the frequency in the wanted lines and, if `by_part`, in each part; `lines` has each occurrence's line."""
+    """Return the frequency in the wanted lines and, if `by_part`, in their parts; `lines` has one per occurrence."""
     tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
@@ -109,7 +109,10 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 
 
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
-    """Return the G2 of n 2x2 tables, negative where `observed` is below its expected value, float64, shape (n,)."""
+    """Return the G2 of n 2x2 tables, negative where `observed` is below its expected value, float64, shape (n,).
+
+    `observed` is one cell of each table, `first` and `second` are the sums of its row and its column.
+    """
     from scipy.special import rel_entr
 
     rows = np.stack([first, total - first])[:, None]
@@ -244,7 +247,7 @@ class NewWord:
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: Reporter) -> Iterator[str]:
-    """Yield the runs of Han characters in texts: normalised, or of segmented ones (no config) across tokens."""
+    """Yield the runs of Han characters in texts, normalised by `config`; None joins the tokens of segmented texts."""
     normalise = build_normaliser(config) if config else (lambda line: "".join(line.split()))
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
@@ -254,7 +257,7 @@ def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: R
 
 
 def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
-    """Return a function that tests whether a word is in the segmenter's dictionary or in the user's."""
+    """Return a function that tests whether a word is in the segmenter's dictionary or the user dictionary."""
     # With its hidden Markov model, jieba would also accept strings that are in no dictionary.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
@@ -291,7 +294,10 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count each character, and each string of a candidate's length found `least` times; keep MOST_STRINGS."""
+    """Count all characters, and the strings of a candidate's length that occur at least `least` times.
+
+    If there are more than MOST_STRINGS distinct strings, rare ones are dropped.
+    """
     characters, strings = Counter[str](), BoundedCounts[str](MOST_STRINGS)
     for run in runs:
         characters.update(run)
@@ -332,7 +338,7 @@ def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str
 
 
 def _entropy(neighbours: Mapping[str, int]) -> float:
-    """Return the entropy of neighbours in bits; each line boundary, given as "", counts as a distinct neighbour."""
+    """Return the entropy of neighbours in bits; each border of a run, given as "", counts as a distinct neighbour."""
     total = sum(neighbours.values())
     counts = [*[1] * neighbours.get("", 0), *(count for text, count in neighbours.items() if text)]
     return -sum(count / total * log2(count / total) for count in counts)

@@ -107,9 +107,10 @@ class Concordance:
         return self.table.lines_of(self.first)
 
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
-        """Sort the matches by keys, the most important first; ties keep the order of the texts.
+        """Return the matches sorted by keys, the most important first; ties keep their order.
 
-        A key is 1L to 9L or 1R to 9R, node, a figure, or a column; a leading - reverses the order.
+        A key is 1L to 9L or 1R to 9R, node, a column, or a figure (cosine and surprisal in descending order). A leading
+        - reverses the order.
         """
         columns = []
         for key in keys:
@@ -142,7 +143,7 @@ class Concordance:
         return zip(self.first.tolist(), self.end.tolist(), strict=True)
 
     def column_names(self, *, for_vertical: bool = False) -> dict[str, str]:
-        """Return the name under which each column of the texts is written, which no other output has.
+        """Return the name under which each column except `source` is written; all names in an output are different.
 
         With `for_vertical`, names are legal attributes in the CWB: a-z, 0-9, - and _, without a digit at the start.
         """
@@ -196,7 +197,7 @@ class ReadTexts:
         return self.index
 
     def note_types(self, names: Iterable[str], reporter: Reporter) -> None:
-        """Say once how columns are compared and sorted, if they hold dates or if some cells are of another type."""
+        """Report how each column is compared and sorted, if it holds dates or if some cells are of another type."""
         for name in dict.fromkeys(names):
             note_type(self.table.columns, name, reporter)
 

@@ -99,7 +99,7 @@ class TokenTable:
         reporter: Reporter | None = None,
         fold: Callable[[str], str] = str,
     ) -> "TokenTable":
-        """Segment the lines that `wanted` accepts, given normalised and without spaces; return a table in memory.
+        """Segment the lines that `wanted` accepts once normalised and without spaces; return a table in memory.
 
         Without a `preparation`, the texts are already segmented, and the tokens are taken as they are.
         With `fold`, which keeps the length of a text, the folded lines are segmented.
@@ -161,8 +161,8 @@ class Query:
     高 质量 发展. A single * stands for one token.
 
     The query is a list of items: characters, the two wildcards, and ends of tokens. A state is the set of places in
-    the list, as the bits of a number, where a search may be after some tokens; what a token does to a state is
-    computed once for each distinct token, so that the time for a token grows only with its length.
+    the list, as the bits of a number, where a search may be after some tokens. Reading a token takes a time that
+    grows only with its length, and `find_matches` does it once for each state and distinct token.
     """
 
     def __init__(self, query: str) -> None:
@@ -208,7 +208,7 @@ class Query:
 
 
 def find_matches(table: TokenTable, query: Query) -> Matches:
-    """Find all matches; return the first token of each, and one past its last, both int64, shape (n,)."""
+    """Find the non-overlapping matches; return the first token of each, and one past its last, int64, shape (n,)."""
     states, numbers = [0, query.start], {0: 0, query.start: 1}
 
     def states_after(state: int, words: Iterable[int]) -> NDArray[np.int32]:
@@ -246,7 +246,7 @@ def find_matches(table: TokenTable, query: Query) -> Matches:
 def note_longer_words(
     table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
 ) -> None:
-    """Say how often a word also stands inside longer words, of which it is not an occurrence, in the wanted lines."""
+    """Report how often a word also stands inside longer words, which are not its occurrences, in the wanted lines."""
     if word.split() != [word] or set(word) & {_ANY, _ONE}:
         return
     wider = f"{_ANY}{word}{_ANY}"
@@ -327,7 +327,8 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
     """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, (L,); None: all.
 
     The operators are = != < <= > >= and ~, which searches for a regular expression. Values are compared by the type of
-    the column: as numbers, as dates, or as text. Cells that are not of this type meet only ~, = and !=.
+    the column: as numbers, as dates, or as text. Cells of another type meet only ~ and, if the value is of another
+    type too, = and !=. Raise ConfigError if no line meets the condition.
     """
     kept = np.ones(num_lines, np.bool_)
     for quoted, sign, value in _parts(condition) if condition is not None else ():

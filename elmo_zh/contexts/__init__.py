@@ -138,7 +138,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """The options of the measurement of `drift`: the periods, the layer, the measure and its test."""
+    """The options of `drift` that decide what is measured: the periods, the layer, the measure and its test."""
 
     periods: str | None = declare(
         None,

@@ -1,8 +1,8 @@
 """Build an index of occurrences: vectors of words in their sentences, stored on disk for similarity search.
 
 The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen, which fixes their
-number; then the model reads the lines that contain one; and at the end the vectors are joined. `contexts.index` has the
-files.
+number; then the model reads the lines that contain one; and at the end the vectors are joined. `contexts.index_files`
+lists the files.
 """
 
 import json
@@ -57,7 +57,7 @@ class IndexSettings:
     """The settings that, together with the texts and the model, determine the content of an index."""
 
     layers: tuple[int, ...]  # ascending
-    words: frozenset[str] | None = None  # None for all that are not mere punctuation
+    words: frozenset[str] | None = None  # None for all that reach min_count, except punctuation
     segmented: bool = False
     options: IndexOptions = field(default_factory=IndexOptions)
     made_by: str = ""  # the command that made the index for its own use; "" for `index`
@@ -76,7 +76,7 @@ class IndexSettings:
         """Return whether a word with this many occurrences goes into the index."""
         if self.words is not None:
             return word in self.words
-        # Punctuation and symbols: nobody looks for the neighbours of a comma, and every line has one.
+        # Without punctuation and symbols: nobody looks for the neighbours of a comma, and nearly every line has one.
         return count >= self.options.min_count and is_word(word)
 
 
@@ -220,7 +220,7 @@ class IndexJob:
     part_lines: int = WINDOW_ITEMS
 
     def __post_init__(self) -> None:
-        """Raise ElmoZhError if the model cannot be used so."""
+        """Raise ElmoZhError if the embedder is stateful, or if `split_sentences` does not suit the model."""
         if self.embedder.is_stateful:
             raise ElmoZhError(
                 _(
@@ -265,7 +265,7 @@ class IndexJob:
         return {"format": layout.INDEX_FORMAT, **self._tokeniser.described(), **about}
 
     def make(self, path: Path, work: Work) -> IndexReport:
-        """Write the tokens of the texts, choose the occurrences, compute their vectors, and write all of it."""
+        """Write the tokens of the texts, choose the occurrences, compute their vectors, and write the index."""
         read = self._write_all_tokens(work)
         choose: Step[list[_ReadText]] = Step(
             name="choose", compute=lambda read, files: self._choose(read, files, work.reporter), in_order=True
@@ -461,7 +461,7 @@ def _spans(block: TextBlock) -> NDArray[np.int32]:
 
 
 class _Task(NamedTuple):
-    """Lines of tokens, the positions of n chosen tokens in their lines, and the first chosen token of each line."""
+    """Lines of tokens, the places of their n chosen tokens, and the index of each line's first one of these, then n."""
 
     lines: list[list[str]]
     places: NDArray[np.int32]
@@ -471,7 +471,7 @@ class _Task(NamedTuple):
 def compute_vectors(
     embedder: ElmoEmbedder, work: Work, folder: Path, layers: Sequence[int], part_lines: int
 ) -> list[FinishedPart]:
-    """Compute the vectors of the chosen occurrences, in the selected layers, in parts of lines with an occurrence."""
+    """Compute the chosen occurrences' vectors in the selected layers, in parts of up to `part_lines` lines."""
     occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
     rows = np.unique(occurrences["line"])
     step = Step(
@@ -501,7 +501,7 @@ def write_vectors(path: Path, kinds: Mapping[str, Kind | None], parts: Iterable[
 
 
 def _iter_tasks(folder: Path, rows: NDArray[np.int64], part_lines: int) -> Iterator[_Task]:
-    """Yield the lines in parts; `rows` are their numbers."""
+    """Yield the tokens of lines, given by number, and the chosen tokens among them, in parts."""
     words, lines, tokens, occurrences = (
         np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         for name in ("words", "lines", "tokens", "occurrences")

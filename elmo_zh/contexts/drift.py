@@ -34,7 +34,7 @@ from elmo_zh.vocabulary.vocabulary import is_word
 
 Numbers = NDArray[np.int64]
 
-# In a period with fewer documents, raw lines count as documents: there would be too few ways to divide so few.
+# In a period with fewer documents, raw lines count as documents: so few documents can be divided in too few ways.
 LEAST_DOCUMENTS = 5
 # A word is a fragment if the same token stands directly beside at least this share of its occurrences.
 _FRAGMENT_SHARE = 0.8
@@ -57,7 +57,7 @@ class Period:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """The number of occurrences of each indexed word in the period, sampled or not."""
+        """The number of occurrences, sampled or not, of each indexed word that occurs in the period."""
         tokens, ends = self.index.tokens()
         spellings = self.index.distinct_tokens
         own = tokens["word"][np.repeat(self.lines, np.diff(ends, prepend=0))]
@@ -95,7 +95,8 @@ class Period:
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
         """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
 
-        At least 80% of its occurrences have the same word, but no particle, directly before or directly after them.
+        A fragment has the same word, which is not a particle, directly before, or directly after, at least 80% of its
+        occurrences.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)
@@ -117,7 +118,7 @@ class Period:
 def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Period, ...]:
     """Return the two or more periods to compare: one for each value of a column in one index, or one for each index.
 
-    Values are sorted as numbers if all are numbers; lines without a value are left out.
+    Values are sorted by `Column.ranks`; lines without a value are left out.
     """
     if column is None:
         names = [index.path.name.removesuffix(".index") for index in indexes]
@@ -142,7 +143,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return each line's document, int64, shape (L,): its record if records have columns, otherwise its file."""
+    """Return each line's document, int64, (L,): the line if it has own columns or `by_lines` is set, else its file."""
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}
@@ -155,7 +156,7 @@ def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The distance between a word's uses in two periods by every measure; one of them has an interval and a p-value."""
+    """The distances between a word's uses in two periods by several measures, and the test of the selected one."""
 
     old: str  # name of the earlier period
     new: str  # name of the later one
@@ -243,7 +244,8 @@ def measure_drift(
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
             period, or no word can be compared.
         TypeError: If `words` is not a collection of words, or there is no such option.
-        ValueError: If `by` is not a measure, a number is out of range, or there is no index.
+        ValueError: If `by` is not a measure, a number is out of range, there is no index, or `periods` is given with
+            several indexes.
     """
     chosen = DriftOptions(**options)
     check_arguments("measure_drift", DriftOptions, **options)
@@ -392,8 +394,8 @@ def _ranked(words: Sequence[WordDrift]) -> tuple[WordDrift, ...]:
 def moved_lines(old: Period, new: Period, word: str, layer: int, top: int) -> list[list[Neighbour]]:
     """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
 
-    They are most typical of their own period: by cosine with its mean vector, minus the cosine with the other's, which
-    is shown.
+    They are the most typical of their own period, by the cosine with its mean vector minus the cosine with the other's.
+    The latter is each neighbour's `cosine`.
     """
     numbers = [period.occurrences(word) for period in (old, new)]
     units = [unit_rows(period.index.vectors(layer)[rows]) for period, rows in zip((old, new), numbers, strict=True)]

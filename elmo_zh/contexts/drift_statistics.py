@@ -113,7 +113,7 @@ def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the p-value of the distance, the share of random divisions that reach it, and their mean distance.
+    """Return the p-value (the share of random divisions that reach the distance) and the mean over all divisions.
 
     The test is sequential: it ends when 100 divisions have reached the distance. Their share of the divisions drawn is
     as valid a p-value as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").

@@ -112,7 +112,7 @@ class ContextIndex:
     """
 
     def __init__(self, path: Path, info: dict[str, Any]) -> None:
-        """Open the files of an index; `ContextIndex.load` reads the info and checks it."""
+        """Check that the files of an index are there and have the right size; `ContextIndex.load` reads the info."""
         self.path, self.info = path, info
         self.model: dict[str, str] = info["model"]
         self.model_digest = self.model["model_digest"]
@@ -176,7 +176,7 @@ class ContextIndex:
             texts: A file, a folder or a glob, or several of them, in any form that `segment` reads.
             path: The folder to write; it appears when the index is complete.
             layers: Layers whose vectors are kept: all, top, or one or more numbers; 0 is the token layer.
-            words: Index only these words, however rare. Default: all but punctuation.
+            words: Index only these words, however rare. Default: all that reach `min_count`, except punctuation.
             segmented: The texts have one sentence per line, its tokens separated by single spaces.
             force: Replace an existing index, and do not resume an unfinished one.
             reporter: Receives messages and progress. Default: show only warnings, as Python warnings.
@@ -184,7 +184,7 @@ class ContextIndex:
 
         Raises:
             TypeError, ValueError: If an argument is not as described above.
-            ElmoZhError: If the embedder is stateful.
+            ElmoZhError: If the embedder is stateful, or `split_sentences` does not suit the model.
             CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
             OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
 
@@ -287,7 +287,7 @@ class ContextIndex:
         """Return the numbers of a word's occurrences, ascending, int64, shape (n,).
 
         Raises:
-            ElmoZhError: If the word is not in the index; the message names similar spellings.
+            ElmoZhError: If the word is not in the index.
             TypeError: If the word is not a string.
         """
         number = self._require(word)
@@ -395,7 +395,7 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
             TypeError: If a word is given in place of a vector.
-            ValueError: If the vector has the wrong shape or is not finite, or `top` is less than 1.
+            ValueError: If the vector has the wrong shape or is not finite.
         """
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self.vectors(layer), self.norms(layer)

@@ -21,14 +21,14 @@ from elmo_zh.run.reporter import Reporter
 INDEX_FORMAT = 3
 # The texts, model and settings of an index, with the sizes and digests of its other files.
 INFO = "index.json"
-# A copy of the words that the segmenter kept whole besides the model's, if there were any.
+# A copy of the user dictionary that was given in addition to the model: words that the segmenter kept whole.
 USER_DICTIONARY = "user_dictionary.txt"
 
 # `count` is the number of occurrences in the texts; the other two say where a word's spelling and its postings end.
 WORD = np.dtype([("end", "<i8"), ("count", "<i8"), ("postings_end", "<i8")])
 # `start` is the first character of the text in its raw line, since a sentence may begin anywhere in it.
 LINE = np.dtype([("end", "<i8"), ("source", "<i4"), ("number", "<i8"), ("start", "<i4"), ("tokens_end", "<i8")])
-# `word` is the number of its word; `start` and `end` are its characters in the text of its line.
+# `word` is the number of its word; `start` and `end` delimit its characters in the text of its line.
 TOKEN = np.dtype([("word", "<i4"), ("start", "<i4"), ("end", "<i4")])
 OCCURRENCE = np.dtype([("word", "<i4"), ("line", "<i4"), ("token", "<i4"), ("start", "<i4"), ("end", "<i4")])
 COLUMN, POSTING, VECTOR, NORM = np.dtype("<i4"), np.dtype("<i8"), np.dtype("<f2"), np.dtype("<f4")
@@ -79,7 +79,7 @@ class Column:
         return column_type(self.counts)
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return each value's rank by the column's type, float64, shape (V,): empty cells first, others by spelling."""
+        """Return each value's rank, float64, shape (V,): empty, then of the column's type, then others by spelling."""
         parse = self.type.parse
         keys = [
             (0, sort_key(parsed), "")
@@ -99,7 +99,7 @@ class Column:
 
 
 def split_unit(columns: Mapping[str, Column], name: str) -> tuple[str, str]:
-    """Return the column and the unit of time that a name such as 日期:year or 日期:month consists of; else no unit."""
+    """Return the column and the unit of time in a name such as 日期:year or 日期:month; without a unit, ""."""
     match = None if name in columns else re.fullmatch(r"(.+)[:：](year|month)", name)
     return (match[1], match[2]) if match else (name, "")
 
@@ -128,7 +128,7 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name for a user's column that no column of ours has: the name itself or, say, line_2."""
+    """Return a name for a user's column that is not taken: the name itself or, say, line_2."""
     names = chain([name], (f"{name}_{number}" for number in count(2)))
     return next(free for free in names if free not in taken)
 
@@ -140,7 +140,7 @@ def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Colu
 
 
 def note_type(columns: Mapping[str, Column], name: str, reporter: Reporter) -> None:
-    """Say how a column, if it exists, is compared and sorted, if it holds dates or some cells are of another type."""
+    """Report how a column is compared and sorted, if it exists and holds dates or some cells of another type."""
     name, unit = split_unit(columns, name)
     if name not in columns:
         return

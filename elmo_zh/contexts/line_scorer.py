@@ -62,7 +62,7 @@ class LineScore(TextCost):
 
 
 class LineScorer:
-    """Computes the exact cost of lines, each from the same initial state and independent of the others.
+    """Computes the exact cost of lines; `score` starts each from the same state, independently of the others.
 
         scorer = LineScorer.load("runs/latest/model")
         [line] = scorer.score(["今天天气很好"])
@@ -86,14 +86,13 @@ class LineScorer:
 
         Args:
             bundle: The model.
-            segmented: Lines are tokens separated by white space, looked up unchanged; else they are normalised and
-                segmented.
+            segmented: Lines are tokens separated by white space, looked up as they are, or split if the model was
+                trained with text.split_unknown; else lines are normalised and segmented.
             split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
-            TypeError: If `bundle` is not a loaded bundle.
             BundleError: If the bundle has no softmax, or cannot read lines in this way.
         """
         self.bundle = bundle

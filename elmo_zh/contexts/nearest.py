@@ -67,7 +67,7 @@ def nearest_among(
 def nearest_rows(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], query: NDArray[np.float32], top: int
 ) -> tuple[Numbers, Cosines]:
-    """Return the rows of largest cosine with a vector, and their cosines; ties go to the first."""
+    """Return the rows of largest cosine with a vector, largest first, and their cosines; ties go to the first row."""
     candidates, estimates, least = np.empty(0, np.int64), np.empty(0, np.float32), np.float32(-np.inf)
     for start, products in iter_cosines(vectors if top else vectors[:0], norms, query[None]):
         rows = np.flatnonzero(products[:, 0] >= least)

@@ -76,8 +76,8 @@ def find_occurrences(
 ) -> list[TokenInSentence]:
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
-    Where raw text has no such token, it is cut before and after the word, and each side is segmented by itself. Where
-    it has no such characters either, tokens that are alike once normalised are its occurrences.
+    Where the word is not a token of raw text, the text is cut before and after it, and each part is segmented alone. If
+    the text does not contain the word as written, the tokens that equal the normalised word are its occurrences.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
@@ -115,7 +115,7 @@ def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
 
 
 def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
-    """Return the token at a position in a sentence, counted from 0."""
+    """Return the token at a position in a sentence, counted from 0; raise CorpusError if it is outside."""
     prepared = embedder.prepare(text, segmented=segmented)
     if not 0 <= position < len(prepared.tokens):
         allowed = f"0<=N<={len(prepared.tokens) - 1} ({_first(prepared.tokens)})"
@@ -139,7 +139,7 @@ def occurrences_in_texts(
 def iter_lines(
     texts: Iterable[InputText], reporter: Reporter, *, segmented: bool
 ) -> Iterator[tuple[IndexedLine, Mapping[str, str]]]:
-    """Yield the lines of texts with their columns; long lines are cut as in an index, which is said once."""
+    """Yield the lines of texts with their columns; long lines are cut as in an index, which is reported once."""
     hints = Hints(reporter)
     for text in texts:
         num_cuts = 0
@@ -153,7 +153,7 @@ def iter_lines(
 
 
 def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True) -> list[Neighbour]:
-    """Return the first `top` neighbours, only one from equal lines or, `by_place`, from equal places in these."""
+    """Return the first `top` neighbours, only one from equal lines or, with `by_place`, from the same place in them."""
     kept: dict[tuple[str, int], Neighbour] = {}
     for neighbour in neighbours:
         if len(kept) == top:
@@ -165,7 +165,7 @@ def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True
 def distinct_neighbours(
     index: ContextIndex, vector: NDArray[np.float32], layer: int, top: int, word: str | None = None
 ) -> list[Neighbour]:
-    """Return neighbours as `ContextIndex.neighbours` does, but only one from each set of equal lines."""
+    """Return neighbours as `ContextIndex.neighbours` does, but only one from the same place in equal lines."""
     wanted = 2 * top
     while True:
         found = index.neighbours(vector, layer, wanted, word)

@@ -132,7 +132,7 @@ class ScoreCounts:
 
 
 def lowest_share(figures: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
-    """Return which lines have the lowest figures, bool, shape (n,); ties go to earlier lines, NaN counts as no line."""
+    """Return which figures are in the lowest `share`, bool, shape (n,); ties go to earlier ones, NaN is ignored."""
     is_kept = np.zeros(len(figures), np.bool_)
     num_kept = int(share * np.count_nonzero(~np.isnan(figures)) + 0.5)
     is_kept[np.argsort(figures, kind="stable")[:num_kept]] = True  # NaN comes last
@@ -179,7 +179,7 @@ class ScoreJob:
             return self.write(chain.from_iterable(convert(part.value(), list[ScoredLine]) for part in parts), file)
 
     def print(self, file: BinaryIO, reporter: Reporter) -> ScoreCounts:
-        """Write the same to a stream, without saving any scores."""
+        """Write what `make` writes to a stream, without saving any scores."""
         return self.write(_iter_scored(LineScores(self.scorer, self.other), self.texts, reporter), file)
 
     def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreCounts:

@@ -1,7 +1,7 @@
 """Usages of a word: clusters of its occurrences' vectors in an index, and the words that tell them apart.
 
-The vectors are scaled to length 1 and reduced to their eight principal components, because distances in hundreds of
-dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
+The vectors are scaled to length 1 and reduced to their first eight principal components, because distances in hundreds
+of dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
 (Rousseeuw 1987) is a candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of
 k-means on 20 samples from a normal distribution with the same variances. With more than 60 vectors, a random sample is
 tested.
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 NUM_COMPONENTS = 8
 MOST_CLUSTERS = 6
-# A number of clusters is tried only if the clusters would have this many vectors on average.
+# A number of clusters is tried only if the clusters would have at least this many vectors on average.
 LEAST_PER_CLUSTER = 5
 # k-means sees a random sample of this many vectors; the others join the nearest centre.
 MOST_FITTED = 1000
@@ -55,7 +55,7 @@ _COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "star
 
 
 def usage_layer(index: ContextIndex) -> int:
-    """Return the default layer for distinguishing usages: the lowest contextual layer."""
+    """Return the default layer for distinguishing usages: the lowest contextual one, or 0 if the index has no other."""
     return next((layer for layer in index.layers if layer), index.layers[-1])
 
 
@@ -86,7 +86,7 @@ def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]
 def join_directions(*parts: Floats) -> Floats:
     """Return the directions of each occurrence's vector and its context vectors, each (n, D), concatenated.
 
-    Directions are taken from the mean over the occurrences, so that common components do not count; all have equal
+    Directions are relative to the mean over the occurrences, so that common components do not count; all have equal
     weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
     Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`).
     """
@@ -112,11 +112,11 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Why a number of clusters was chosen: its silhouette is the largest, or there are too few vectors for two."""
+    """Why a number of clusters was chosen: the candidate of largest silhouette, or 1 if vectors are too few for two."""
 
     candidate: int = 1
     silhouette: float = 0.0
-    score: float = 0.0  # standard deviations above the silhouette of normal distributions
+    score: float = 0.0  # standard deviations above the mean silhouette of normal distributions
 
     @property
     def number(self) -> int:
@@ -193,8 +193,9 @@ def telling_words(
 ) -> list[list[list[str]]]:
     """Return the most characteristic words for each usage of the given words, reading the index once.
 
-    The candidates are the 200 occurrences of other words nearest to the centre of a usage, float64, shape (K, 2P), and
-    nearer to it than to other usages. A candidate's score is its cosine plus the lead over its cosine with the next.
+    Each word comes with the centres of its K usages, float64, shape (K, 2P). The candidates are the 200 occurrences of
+    other words nearest to a centre, among those nearer to it than to the word's other centres. A candidate's score is
+    its cosine plus its lead over the cosine with the next centre.
     """
     if not words:
         return []
@@ -347,7 +348,7 @@ def _read_lines(index: ContextIndex, occurrences: Sequence[Occurrence]) -> tuple
 
 
 def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[str, list[int]]:
-    """Count the occurrences of each usage for each value of a column, without repeated lines."""
+    """Count the occurrences of each usage for each value of a column that has any, without repeated lines."""
     distinct = ~senses.is_repeated
     lines = [index.occurrence(number).line for number in senses.occurrences[distinct].tolist()]
     counts = np.zeros((len(column.values), len(senses.usages)), np.int64)

@@ -138,7 +138,7 @@ class DumpJob:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the root attributes of the output, with precision and `unknown` only if they are unusual."""
+        """Return the root attributes of the output, without precision if it is float32 and `unknown` if it is unk."""
         settings = self.settings
         segmenter = "as given"
         if not settings.segmented:

@@ -127,7 +127,8 @@ class ElmoEmbedder:
         Raises:
             TypeError: If the path is missing.
             BundleError: If the folder is not a valid bundle.
-            ElmoZhError: If an argument has an invalid value, or int8 is requested on a GPU.
+            ValueError: If the device has another name.
+            ElmoZhError: If another argument has an invalid value, cuda finds no GPU, or int8 is requested on a GPU.
         """
         bundle = load_bundle(find_bundle(path))
         settings: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}
@@ -146,7 +147,7 @@ class ElmoEmbedder:
         return self.bundle.shape.num_layers + 1
 
     def identity(self) -> dict[str, str]:
-        """Return all that the vectors depend on except the text: model, precision, `unknown` and user dictionary."""
+        """Return the settings that identify a text's vectors: model, precision, `unknown` and user dictionary."""
         others = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **others}
 
@@ -167,7 +168,7 @@ class ElmoEmbedder:
 
         Args:
             line: One sentence.
-            segmented: Split the line at white space; otherwise it is normalised and segmented as in the training.
+            segmented: Split the line at white space; otherwise it is normalised and segmented as in training.
 
         Raises:
             BundleError: If the bundle's segmenter is unknown or not installed.
@@ -190,7 +191,7 @@ class ElmoEmbedder:
             return self._preparation
 
     def find_unknown(self, tokens: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which tokens, looked up as they are, are outside the vocabulary, bool, (n,)."""
+        """Return which tokens, looked up as they are, are unknown, bool, shape (n,); none in character mode."""
         tokens = check_tokens(tokens, "find_unknown", "tokens")
         if self.bundle.vocabulary is None or self.bundle.shape.characters is not None:
             return np.zeros(len(tokens), np.bool_)
@@ -376,11 +377,11 @@ class ElmoEmbedder:
             with_punctuation: Also return punctuation as a substitute for words; for punctuation it is always returned.
 
         Returns:
-            The candidates with their probabilities; if ranked by slot, the token itself is among them.
+            The candidates with their probabilities; if ranked by slot, the token itself may be among them.
 
         Raises:
             TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
-            ValueError: If top is negative, or the ranking is neither pattern nor slot.
+            ValueError: If the ranking is neither pattern nor slot.
             ElmoZhError: If the position is not in the sentence.
             BundleError: If the bundle has no softmax.
         """
@@ -407,7 +408,7 @@ class ElmoEmbedder:
         self._state = self._reader.zero_state(1)
 
     def state_arrays(self) -> dict[str, Vectors]:
-        """Return the state that a stateful embedder carries: for each LSTM layer output_0, (2, 1, P), cell_0, ..."""
+        """Return the state that a stateful embedder carries: output_0, (2, 1, P), cell_0, (2, 1, D), output_1, ..."""
         return {f"{part}_{n}": getattr(layer, part) for n, layer in enumerate(self._state) for part in layer._fields}
 
     def restore_state(self, arrays: Mapping[str, Vectors]) -> None:

@@ -96,7 +96,7 @@ def is_output(path: Path) -> bool:
 
 
 def require_matching_suffix(output: Path, output_format: str) -> None:
-    """Raise OutputError if an output's name has the suffix of a format other than the one to write."""
+    """Raise OptionError if an output's name has the suffix of a format other than the one to write."""
     named = output.suffix.removeprefix(".")
     if named in OUTPUT_FORMATS.built_in and named != output_format:
         raise OptionError.together(f"--output {output}", f"--format {output_format}")

@@ -38,7 +38,10 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
 
 
 def _compare(name: str, vectors: Sequence[NDArray[np.float32]], expected: Sequence[NDArray[np.float32]]) -> Check:
-    """Compare arrays by their largest difference, relative for numbers above 1; inf if shapes differ or one is NaN."""
+    """Compare arrays by their largest difference, divided by the largest expected number if that is above 1.
+
+    The difference is infinite if shapes differ or a number is not finite.
+    """
     difference = 0.0
     for left, right in zip(vectors, expected, strict=True):
         if left.shape != right.shape or not (np.isfinite(left).all() and np.isfinite(right).all()):

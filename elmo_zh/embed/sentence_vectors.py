@@ -42,7 +42,7 @@ class EmbeddedSentence:
 
 
 class SentenceVectors:
-    """Computes the vectors of whole sentences with a biLM; `read_batch` reads the LSTM layers in another precision."""
+    """Computes the vectors of sentences with a biLM; `read_batch` runs its layers, by default `BiLMReader.read`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SentenceVectors:
         return self._read_batch(word_vectors, numbered, state)
 
 
-# Words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.
+# Most words whose vectors from a character CNN are kept: about 100 MB in a model of the published size.
 _MOST_KEPT_WORDS = 50_000
 
 

@@ -132,7 +132,7 @@ class SubstituteFinder:
         """Return the log probabilities of the forward LM and the backward LM for each place, both of shape (N, V)."""
         hidden, state = self._read(places)
         if ranking == "pattern" and len(self._patterns):
-            # The log of a geometric mean of softmaxes is, up to a constant, the softmax of the mean output.
+            # A geometric mean of softmaxes is, up to a factor, the softmax of the mean output.
             hidden = SLOT_SHARE * hidden + (1 - SLOT_SHARE) * self._after_patterns(state)
         forward, backward = (log_softmax(outputs @ self._weight.T + self._bias) for outputs in hidden)
         return forward, backward
@@ -163,7 +163,7 @@ class SubstituteFinder:
     def _after_patterns(self, state: State) -> Floats:
         """Return each LM's top output after another step, averaged over the patterns, shape (2, N, P)."""
         count, num_places = len(self._patterns), state[0].output.shape[1]
-        # A sentence of one word, the pattern, between marks of which neither is read.
+        # The pattern, and one mark more, which `top_outputs` does not read.
         sentences = [np.array([pattern, 0]) for _ in range(num_places) for pattern in range(count)]
         after = [LayerState(*(part.repeat(count, axis=1) for part in layer)) for layer in state]
         forward = self._reader.top_outputs(self._patterns, sentences, after)[0][0]

@@ -39,7 +39,7 @@ class TextBlock:
     # Line i has the tokens from line_offsets[i] to line_offsets[i + 1], int64, shape (lines + 1,).
     line_offsets: NDArray[np.int64]
     tokens: list[bytes]  # The N tokens, each in UTF-8
-    unknown: NDArray[np.bool_]  # True for each token that the model cannot tell apart from others, shape (N,)
+    unknown: NDArray[np.bool_]  # True for each token outside the vocabulary, shape (N,)
     # First character of each token in its line, and the one after its last, int32, shape (N, 2); None for text that was
     # already segmented.
     character_offsets: NDArray[np.int32] | None
@@ -268,7 +268,7 @@ class Tokeniser:
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
-    """Return the known words that stand in for a word outside the vocabulary; empty if it is read as <UNK>."""
+    """Return the known words that stand in for a word outside the vocabulary; empty if it is known or read as <UNK>."""
     vocabulary = embedder.bundle.vocabulary
     is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
     return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []

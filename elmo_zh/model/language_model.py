@@ -60,7 +60,7 @@ class LanguageModel:
         self.softmax.to(device)
 
     def num_parameters(self) -> int:
-        """Return the number of trained parameters."""
+        """Return the number of weights, counting shared ones only once."""
         return sum(tensor.numel() for tensor in self.named_tensors().values())
 
     def named_tensors(self) -> dict[str, Tensor]:

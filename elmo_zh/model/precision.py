@@ -42,7 +42,7 @@ PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError if there is no GPU."""
+    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for cuda if there is no GPU."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         missing = _("torch was built without CUDA") if torch.version.cuda is None else _("torch finds no CUDA device")

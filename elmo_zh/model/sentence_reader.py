@@ -1,8 +1,8 @@
-"""Read sentences with PyTorch: in bfloat16 or int8 on a CPU, or in any precision on a GPU. float32 on a CPU: `reader`.
+"""Read sentences with PyTorch: in bfloat16 or int8 on a CPU, or in float32 or bfloat16 on a GPU.
 
 On a CPU, weights are prepared once, and no step computes padding. Sentences of a batch come longest first, and rows are
 packed by time step: first every sentence's first token, then the second tokens, and so on. The two directions never
-interact, so each runs through all its layers on its own half of the cores.
+interact, so each runs through all its layers on its own half of the cores. `reader` computes float32 on a CPU.
 
 int8 is dynamic quantisation: each matrix column has a scale, determined once, and each input row its own, so that
 neighbouring rows have no effect. Sums are integers and exact; results are float32.

@@ -113,7 +113,8 @@ class CheckpointFolder:
     def best_step(self) -> int | None:
         """Return the step with the lowest perplexity on the latest held-out sample; ties go to the later step.
 
-        A checkpoint saved because of an interruption counts only while it is the last one.
+        A checkpoint saved because of an interruption counts only while it is the last one. Without held-out figures,
+        return None.
         """
         states = {step: self.state(step) for step in self.steps()}
         rated = {

@@ -167,7 +167,7 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[str, Any]:
     """Forecast the cost of training on a text with this many words and sentence ends, by trying a few steps.
 
-    Raises RunError if the machine has too little memory.
+    Raise RunError if the machine has too little memory.
     """
     keep_freed_memory()
     train, model = config.train, config.model

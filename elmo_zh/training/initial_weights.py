@@ -112,7 +112,7 @@ class RowMoves:
 
     @torch.no_grad()
     def fill(self, table: Tensor, old: Tensor, generator: torch.Generator) -> None:
-        """Fill all rows of a table: copied, composed by a `Composition`, or drawn as in `fill_rows`."""
+        """Fill a table, (V, P), or bias, (V,): copy rows, compose them, or draw them as in `fill_rows`."""
         rows, old_rows = (torch.tensor(list(numbers)) for numbers in (self.kept.keys(), self.kept.values()))
         fill_rows(table.view(len(table), -1), rows, old[old_rows].view(len(rows), -1), generator)
         if not self.composed:
@@ -130,7 +130,7 @@ class RowMoves:
         return {"words_kept": kept, "words_composed": len(self.composed), "words_drawn": self.num_drawn}
 
 
-# Numbers of an array of outputs whose scores are computed at a time.
+# Most numbers of the array of outputs whose scores are computed at a time.
 _MOST_NUMBERS = 2**16
 # Predictions in each direction on which expected shares are measured, and the seed that selects the sentences.
 _SAMPLE_PREDICTIONS, _SAMPLE_SEED = 2000, 20_180_215
@@ -239,7 +239,7 @@ def load_start(run: RunDir) -> Start | None:
 
 
 def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: IdStore, reporter: Reporter) -> Start:
-    """Return the weights selected by train.init, copying them from the bundle unless the run already has them."""
+    """Return the weights selected by train.init, made from the bundle unless the run already has them."""
     path = Path(config.train.init)
     digest = source_digest(run, "train", "train.init", BundleLayout(path).info)
     model = LanguageModel.from_settings(config.model, len(vocabulary))

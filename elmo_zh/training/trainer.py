@@ -298,7 +298,7 @@ class StopSignals:
         return sum(one_loss for one_loss, _ in gathered) / len(gathered)
 
     def pending(self) -> int:
-        """Return the signal that asks training to stop, `OUT_OF_TIME` or 0; of several ranks, all know of it."""
+        """Return the signal that asks training to stop, `OUT_OF_TIME`, or 0; it is the same on all ranks."""
         return self._wish() if self._group.size == 1 else self._agreed
 
     def _wish(self) -> int:

@@ -131,7 +131,7 @@ def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
         yield Finding(kind, {"perplexity": f"{perplexity:,.1f}", **baselines})
         if figures.num_near_copies:
             yield Finding("near copies", {"near_copies": f"{figures.num_near_copies:,}"})
-    # Random weights say nothing of the trend; those of another model are what training should improve.
+    # Random initial weights say nothing about the trend; those of another model are what training should improve.
     trend, value = find_trend([point for point in figures.curve if point[0] or figures.started_from_model])
     if trend:
         yield Finding(trend, {"fall": f"{value:.1%}", "best_tokens": f"{value:,.0f}"})

@@ -103,8 +103,8 @@ def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Calla
     """Return the function, compiled by TorchScript if it runs on a CPU; only one thread compiles at a time.
 
     `torch.jit.script` is public, but deprecated. A time loop is hundreds of short operations. Compiled, it runs without
-    Python's lock, so that two directions on two threads do not keep each other waiting: up to an eighth of a training
-    step. Its successor, torch.compile, needs a C++ compiler on the user's machine.
+    Python's lock, so that two directions on two threads do not keep each other waiting: this saves up to an eighth of a
+    training step. Its successor, torch.compile, needs a C++ compiler on the user's machine.
     """
     if device.type != "cpu":
         return function

@@ -166,7 +166,7 @@ class SampledLoss(torch.autograd.Function):
         dtype: torch.dtype,
         max_scores: int,
     ) -> Tensor:
-        """Return the mean cost; `offset` is added to every word's scores, `max_scores` bounds the memory."""
+        """Return the mean cost; `offset`, shape (V,), is added to the words' scores; `max_scores` bounds the memory."""
         num_rows = len(targets)
         touched, places = torch.unique(torch.cat([targets, negatives]), return_inverse=True)
         of_target, of_negative = places[:num_rows], places[num_rows:]
