@@ -61,7 +61,7 @@ class Registry:
         return (point.dist.name, point.dist.version) if point is not None and point.dist is not None else None
 
     def load(self, name: str) -> Any:
-        """Return the module or object behind a name; raise ConfigError if it is unknown or cannot be imported."""
+        """Return the module or object behind a name; raise ConfigError for an unknown name or a broken plug-in."""
         if name in self.built_in:
             module, _colon, attribute = self.built_in[name].partition(":")
             loaded = importlib.import_module(module)

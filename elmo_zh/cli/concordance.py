@@ -33,7 +33,7 @@ from elmo_zh.run.tables import TABLE_SUFFIXES, save_rows
 if TYPE_CHECKING:
     from elmo_zh.concordance.kwic import Concordance, ReadTexts
 
-# What the next command does not repeat of this one's options; then what only `concordance` has.
+# Options that the next command does not repeat: those for this output, and those that only `concordance` has.
 _OF_ONE_OUTPUT = {"sort", "top", *(f"common_{name}" for name in ("output", "force", "quiet", "as_json"))}
 _OF_LINES = {"containing", "usage", "like", "layer", "sample", "seed", "common_model"}
 

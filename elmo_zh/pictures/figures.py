@@ -42,7 +42,7 @@ _MANY = 300
 def training_figure(
     lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any], title: str, details: Sequence[str]
 ) -> Figure:
-    """Draw the figures in metrics.jsonl, with the perplexities of the n-gram models as horizontal lines."""
+    """Draw the perplexities and losses in metrics.jsonl, with the n-gram models' perplexities as horizontal lines."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (perplexity_axes, loss_axes) = new_axes(9, 7.5, (3, 2))
@@ -59,7 +59,7 @@ def training_figure(
 
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
-    """Draw the perplexities, except the one before the first step, which is far above the rest."""
+    """Draw the perplexities of the held-out sample; leave out the one before the first step, far above the rest."""
     samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     values = [line["heldout_perplexity"] for line in samples]

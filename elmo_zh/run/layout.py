@@ -87,7 +87,7 @@ class RunDir:
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Lock the run for this process; raise RunError if it does not exist, unless `create` is set."""
+        """Lock the run for this process; raise RunError if it is missing, unless `create`; OutputError if in use."""
         if not create and not self.path.exists():
             raise RunError(explain_no_run(self.path))
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]

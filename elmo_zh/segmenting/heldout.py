@@ -21,7 +21,7 @@ from elmo_zh.run.files import link_or_copy
 
 Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs that are too short to compare
 PLACES, _LEAST_EQUAL = 16, 9
-# Shorter sentences recur naturally; paragraphs much longer than this are never held out.
+# Shorter paragraphs recur naturally. Further characters do not count: paragraphs much longer are too long to hold out.
 _LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
 _FACTORS = np.random.default_rng(2018).integers(2**63, size=PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 # How many paragraphs are compared at a time; each may resemble thousands.

@@ -39,7 +39,7 @@ _HALVES = re.compile("([\ud800-\udfff]+)")
 
 
 def script_converter(script: str) -> Callable[[str], str]:
-    """Return the function that converts a text to simplified or traditional characters.
+    """Return the function that converts text to simplified or traditional characters; raise ConfigError without OpenCC.
 
     OpenCC converts words (头发, 发展), so part of a text may convert differently from the whole text, and converting
     twice may change more: do not convert traditional text to traditional.
