@@ -60,10 +60,13 @@ class Rows:
         """Return a name for each column: its name in the header if no earlier column has it, else `column N`."""
         if not self.is_table:
             return self.sample[0] if self.sample else []
+        header = [cell.strip() for cell in self.sample[0]] if has_header and self.sample else []
         names: list[str] = []
         for place in range(self.width):
-            name = self.sample[0][place].strip() if has_header and place < len(self.sample[0]) else ""
-            names.append(name if name and name not in names else f"column {place + 1}")
+            name, new = header[place] if place < len(header) else "", f"column {place + 1}"
+            while new in header:  # as the name of another column
+                new += " (2)"
+            names.append(name if name and name not in names else new)
         return names
 
     def rows(self, *, has_header: bool) -> Iterator[Row]:

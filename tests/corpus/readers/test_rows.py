@@ -279,6 +279,7 @@ def records_of(path: Path, content: str, **settings: str) -> list[tuple[str, dic
     [
         ("a.csv", f'id,text,year\n7,"{TEXT}",2020\n8\n', [{"id": "7", "year": "2020"}, {"id": "8"}]),
         ("a.tsv", f"2020\t{LINE}\n2021\t{LINE}\t多\n", [{"column 1": "2020"}, {"column 1": "2021", "column 3": "多"}]),
+        ("a.csv", f"text,column 3,\n{LINE},甲,乙\n", [{"column 3": "甲", "column 3 (2)": "乙"}]),
         ("a.jsonl", f'{json.dumps(NEWS)}\n{{"text": "好", "year": "?"}}\n', [NEWS_COLUMNS, {"year": "?"}]),
         ("a.txt", f"{LINE}\n\n", [{}, {}]),
     ],
