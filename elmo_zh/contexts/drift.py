@@ -143,7 +143,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return each line's document, int64, (L,): the line if it has own columns or `by_lines` is set, else its file."""
+    """Return each line's document, int64, (L,): its file, or the line itself with `by_lines` or columns of its own."""
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}

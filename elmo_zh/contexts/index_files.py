@@ -62,7 +62,7 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of values for L lines: the distinct values, and each line's place among them, int32, shape (L,)."""
+    """A column of values for L lines: the distinct values, and the index of each line's value, int32, shape (L,)."""
 
     values: Sequence[str]
     codes: NDArray[np.int32]

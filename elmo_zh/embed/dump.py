@@ -84,7 +84,7 @@ class DumpJob:
         return [self.text.source.path, self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
-        """Return whether a path holds vectors or nothing."""
+        """Return whether a path is empty or holds vectors."""
         return is_output(path)
 
     @property

@@ -84,7 +84,7 @@ def check_format(output_format: str, *, sentence_index: bool) -> None:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a path holds vectors that embed wrote or nothing, so that --force may replace it."""
+    """Return whether a path is empty or holds vectors that embed wrote, so that --force may replace it."""
     if not path.is_file():
         return kind_of(path) == "vectors"
     with path.open("rb") as file:

@@ -86,7 +86,7 @@ def _strings(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
 
 
 class _Row(NamedTuple):
-    """A line, sentence or piece to embed, where it comes from, and then its tokens."""
+    """A line, sentence or piece to embed, with its place and, once prepared, its tokens."""
 
     text: str
     line: int  # Number of its line in the text, from 0
@@ -171,7 +171,7 @@ class Tokeniser:
         }
 
     def write(self, text: InputText, work: Work) -> TextTokens:
-        """Write the tokens that are not in the work yet."""
+        """Write the tokens of a text that are not in the work yet; return all of them."""
         parts = work.finished("tokens")
         num_lines = sum(part.value()["lines"] for part in parts)
 
@@ -207,7 +207,7 @@ class Tokeniser:
             yield from rows or [_Row(record.line, number, 0, record.columns)]
 
     def _compute(self, part: tuple[int, Sequence[_Row]], files: Files) -> dict[str, int]:
-        """Write the tokens of some rows, with their positions in their lines if they are parts of lines; count them."""
+        """Write the tokens of some rows, with the rows' positions in the text if lines are split or cut; count them."""
         (first_line, rows), is_part = part, self.split or self.longest > 0
         tokens = [token for row in rows for token in row.prepared.tokens]
         offsets = [row.prepared.offsets + np.int32(row.start) for row in rows]

@@ -1,4 +1,4 @@
-"""Warn about text with a far larger share of unknown words than in training, and find the form that a model knows."""
+"""Warn about text with a far larger share of unknown words than in training, and find the known form of a token."""
 
 import math
 import warnings
@@ -46,7 +46,7 @@ def describe_unknown_rate(
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float) -> bool:
-    """Return whether tokens are unknown far more often than in training, by two standard deviations."""
+    """Return whether the share of unknown tokens is far above that in training, beyond two standard deviations."""
     limit = max(_LEAST_FRACTION, _ODDS_RATIO * training_rate / (1 - training_rate + _ODDS_RATIO * training_rate))
     certain = limit * num_tokens + 2 * math.sqrt(limit * (1 - limit) * num_tokens)
     return num_tokens >= _LEAST_TOKENS and num_unknown > certain

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training needs to resume as if it had never stopped, without pickle; metrics.jsonl.
+"""Checkpoints, from which training resumes as if it had never stopped (without pickle), and metrics.jsonl.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """

@@ -35,7 +35,7 @@ _FLOAT = 4
 
 
 def require_memory(model: ModelConfig, train: TrainConfig, num_tokens: int, device: torch.device) -> None:
-    """Raise RunError if the processor's memory cannot even hold what training keeps between two steps."""
+    """Raise RunError if training on a CPU keeps more between two steps than the machine's memory can hold."""
     network, tables, states = count_numbers(model, train, build_shape(model, num_tokens), num_tokens)
     needed_bytes = _FLOAT * (network + tables + states)
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -117,7 +117,7 @@ def choose_computation(
 
 
 def _set_up_gpu(is_deterministic: bool) -> None:
-    """Keep cuDNN from rounding float32 to TF32, its default, and choose deterministic kernels if requested."""
+    """Keep cuDNN from rounding float32 to TF32, as it does by default; choose deterministic kernels if requested."""
     torch.backends.cudnn.allow_tf32 = False
     if is_deterministic:
         # cuBLAS reads this when it is first used: https://docs.nvidia.com/cuda/cublas/#results-reproducibility

@@ -181,7 +181,7 @@ def _join() -> None:
 
 
 def _settle() -> None:
-    """Give gloo's threads time to finish, so that a later signal reaches a process that is exiting anyway."""
+    """Give gloo's threads time to finish; ignore signals meanwhile, since the process is exiting anyway."""
     with suppress(SystemExit, KeyboardInterrupt):
         time.sleep(_SETTLING_SECONDS)
 

@@ -64,7 +64,7 @@ _BASELINES = ("unigram", "bigram")
 
 
 def measure_baselines(store: IdStore, seed: int) -> dict[str, float]:
-    """Return the cost of the held-out text, in nats per direction, for a unigram and a Kneser-Ney bigram model.
+    """Return the held-out text's cost in nats, the mean of both directions, for unigram and Kneser-Ney bigram models.
 
     Counts come from a random sample of at most MAX_TRAIN_TOKENS training tokens.
     """

@@ -39,7 +39,7 @@ from elmo_zh.word2vec.vectors import WordVectors, has_spread, load_word_vectors
 
 
 def new_weights(run: RunDir, config: Config, vocabulary: Vocabulary) -> Callable[[LanguageModel], None]:
-    """Return a function that fills a model with random weights, the run's word vectors and a first softmax bias."""
+    """Return a function that fills a model with random weights and, if set, the run's word vectors and unigram bias."""
 
     @cache
     def load() -> tuple[WordVectors | None, Tensor | None]:

@@ -138,7 +138,7 @@ def give_up(missing: str, problem: str) -> bool:
 
 
 def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
-    """Return whether packed products in `dtype` work on the device of a state (or bias), and with its own dtype."""
+    """Return whether packed products in `dtype` work with the device and the dtype of a state or bias."""
     is_known = state.dtype == torch.float32 and dtype in (torch.float32, torch.bfloat16)
     return state.device.type == "cpu" and is_known and packing_works(computed_dtype(dtype, state.device))
 
