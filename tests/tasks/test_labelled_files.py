@@ -284,7 +284,7 @@ def test_positions_of_browsers(tmp_path: Path, has_surface: bool) -> None:
     marked, notes = spans_read(tmp_path, *objects)
     assert (marked == list(NAMES * 4)) == has_surface
     assert ("positions count UTF-16 units" in notes) == has_surface
-    assert any("doubtful for 12 spans" in note for note in notes) == (not has_surface)
+    assert any("wrong for 12 spans" in note for note in notes) == (not has_surface)
 
 
 @pytest.mark.parametrize("past_end", [0, 1])
