@@ -68,7 +68,7 @@ class Word2Vec:
         if run.word2vec.is_file():
             vocabulary = load_vocabulary(run.vocab)
             return cls(vocabulary, build_table(load_word_vectors(run.word2vec, vocabulary), len(vocabulary)))
-        message = _("{path} has no word2vec vectors: the model was converted, or trained or exported without them.")
+        message = _("{path} has no word2vec vectors. Use a model that was trained and exported with them.")
         raise (RunError if run.vocab_counts.is_file() else BundleError)(message.format(path=folder))
 
     def of_words(self, words: Iterable[str]) -> "Word2Vec":

@@ -219,8 +219,8 @@ def word2vec(context: StageContext) -> StageResult:
         if source and not _can_start_from(vectors, num_words):
             reporter.warn(
                 _(
-                    "Too few words have vectors, or all of these are alike, so the token embeddings start at random."
-                    " Do {source} and the text use the same language and script?"
+                    "Too few words have vectors, or all of these are identical, so the token embeddings start at"
+                    " random. Do {source} and the text use the same language and script?"
                 ).format(source=source)
             )
             vectors = WordVectors(rows=vectors.rows[:0], vectors=vectors.vectors[:0])

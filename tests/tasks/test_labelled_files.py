@@ -272,7 +272,7 @@ def test_rejected_and_skipped_records_are_left_out_and_counted(tmp_path: Path) -
 def test_texts_without_spans_have_no_field(tmp_path: Path) -> None:
     marked, notes = spans_read(tmp_path, {"text": "没有人", "id": 1}, *name_records())
     assert marked == ["", *NAMES * 4]
-    assert notes[1] == "texts without a field of spans, taken to have none: 1"
+    assert notes[1] == "texts without a spans field, treated as having no spans: 1"
 
 
 @pytest.mark.parametrize("has_surface", [True, False])

@@ -356,7 +356,7 @@ def _read_spans(
         text.name, [(line, span) for _where, line, spans in sentences for span in spans]
     )
     if num_without:
-        notes.append(_("texts without a field of spans, taken to have none") + f": {num_without:,}")
+        notes.append(_("texts without a spans field, treated as having no spans") + f": {num_without:,}")
     if others:
         notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
     examples, left_out = [], Counter[str]()
