@@ -198,7 +198,7 @@ class ScoreJob:
 
 
 def _figure(line: ScoredLine) -> float:
-    """Return the figure by which lines are kept; NaN for a line without tokens."""
+    """Return the figure by which lines are selected; NaN for a line without tokens."""
     figure = line.score.bits_per_character if line.difference is None else line.difference
     return math.nan if figure is None else figure
 

@@ -326,7 +326,7 @@ def find_senses(
 def _require_different(
     index: ContextIndex, word: str, layer: int, units: NDArray[np.float64], num_usages: int | None
 ) -> None:
-    """Raise ElmoZhError if a word has too few different occurrences, whose unit vectors are given, for its usages."""
+    """Raise ElmoZhError if `units`, a word's distinct occurrences, are too few for `num_usages` (None: at least 2)."""
     # Every occurrence has the same vector in the token layer.
     count = len(units) if num_usages is None else len(np.unique(units, axis=0))
     if len(units) < 2 or count < (num_usages or 2):

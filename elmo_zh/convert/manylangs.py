@@ -157,7 +157,7 @@ def _order(theirs: list[str], ours: list[str]) -> tuple[int, list[int]]:
 
 
 def _alphabet(ordered: list[str], *, swapped_marks: bool) -> Alphabet:
-    """Return the alphabet that gives characters and marks our ids."""
+    """Return the alphabet that maps characters and marks to our ids."""
     ours = {name: number for number, name in enumerate(ordered)}
     begin, end = ("<eow>", "<bow>") if swapped_marks else ("<bow>", "<eow>")
     return Alphabet(

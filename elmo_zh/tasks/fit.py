@@ -176,7 +176,7 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
 
 
 def tested_examples(number: int, part: str) -> str:
-    """Return the number of dev or test examples, in the user's language."""
+    """Return a phrase such as "1,234 test examples" in the user's language; `part` is dev or test."""
     return ngettext("{number} {part} example", "{number} {part} examples", number).format(
         number=f"{number:,}", part=part
     )

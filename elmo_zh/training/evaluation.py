@@ -27,7 +27,7 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
 
 
 def text_cost(store: IdStore, chosen: NDArray[np.int64], forward_nats: float, backward_nats: float) -> TextCost:
-    """Return the cost of selected held-out sentences with their counts, which turn it into figures."""
+    """Return the cost of selected held-out sentences, with the counts for perplexity and bits per character."""
     heldout = store.heldout
     sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
     num_tokens = sum(len(ids) for ids in sentences)
