@@ -5,7 +5,7 @@ from elmo_zh.language import _
 # All that have a translation; the names of settings, of measures such as f1, and of a user's labels have none.
 NAMES = (
     """
-accuracy, backed off tokens, backward nats, backward perplexity, backward probability, baseline, bits per
+accuracy, address, backed off tokens, backward nats, backward perplexity, backward probability, baseline, bits per
 character, by, bytes, carry state, changed words, characters, checkpoint step, chosen seed, columns, compared
 words, corpus, count, counts, coverage, cut tokens, date, dev examples, dictionary, digest, digests, dimension,
 dispersion, distinct words, empty lines, encoder, entropy, epochs, excess, files, finished, forward nats,
@@ -17,8 +17,8 @@ path, per million, perplexity, position, precision, probability, program, query,
 repeated, right, right by perplexity, right by slln lp, run, score, scores, seed, seeds, segmented, segmenter,
 sentences, settings, shared words, shown, size, sizes, softmax, spelling nats, split sentences, split unknown,
 started, started from, step, steps, substitutes, test examples, text, texts, tied softmax, together, tokens,
-train examples, train tokens, trained at, training, training seconds, unknown, unknown tokens, vectors, version,
-vocabulary, warm state, weight, without, word, words
+train examples, train tokens, trained at, training, training seconds, unknown, unknown tokens, unknown words, vectors,
+version, vocabulary, warm state, weight, without, word, words
 """.replace("\n", " ")
     .strip()
     .split(", ")
