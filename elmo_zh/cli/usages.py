@@ -70,7 +70,7 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     """
     from elmo_zh.concordance.query import TokenTable, note_longer_words
     from elmo_zh.contexts.index_files import note_type, require_column
-    from elmo_zh.contexts.senses import CLEAR_SILHOUETTE, find_senses, usage_counts, usage_substitutes
+    from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
 
     index = load_index(common)
     note_longer_words(TokenTable.of_index(index), index.normalise(word), common.console)
@@ -87,17 +87,8 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
             substitutes = usage_substitutes(embedder, index, senses, top=options.top)
             usages = [{**usage, "substitutes": words} for usage, words in zip(usages, substitutes, strict=True)]
         _write_senses(common, index, senses, options)
-    if options.num_usages is None and len(senses.usages) == 1:
-        common.console.note(
-            _("The occurrences form no clear groups, or are too few to tell. --usages 2 divides them anyway.")
-        )
+    _note_clearness(common, senses, options)
     choice = senses.clusters.choice
-    if choice is not None and choice.number > 1 and choice.silhouette <= CLEAR_SILHOUETTE:
-        common.console.note(
-            _(
-                "The groups overlap, so their number is uncertain (silhouette {value:.2f}; clear: above {limit})."
-            ).format(value=choice.silhouette, limit=CLEAR_SILHOUETTE)
-        )
     counts = usage_counts(index, senses, column) if column else {}
     summary = {
         "word": word,
@@ -121,6 +112,23 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
         bundle=embedder.bundle if embedder else None,
         following=("explore", index.path, "--word", word),
     )
+
+
+def _note_clearness(common: Common, senses: "Senses", options: SenseOptions) -> None:
+    """Say that the occurrences form no groups, or that the groups overlap."""
+    from elmo_zh.contexts.senses import CLEAR_SILHOUETTE
+
+    if options.num_usages is None and len(senses.usages) == 1:
+        common.console.note(
+            _("The occurrences form no clear groups, or are too few to tell. --usages 2 divides them anyway.")
+        )
+    choice = senses.clusters.choice
+    if choice is not None and choice.number > 1 and choice.silhouette <= CLEAR_SILHOUETTE:
+        common.console.note(
+            _(
+                "The groups overlap, so their number is uncertain (silhouette {value:.2f}; clear: above {limit})."
+            ).format(value=choice.silhouette, limit=CLEAR_SILHOUETTE)
+        )
 
 
 def _usage_result(usage: "Usage") -> dict[str, Any]:

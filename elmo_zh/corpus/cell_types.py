@@ -135,7 +135,7 @@ def _filled(start: Moment, rest: Moment) -> Moment:
 
 
 class ColumnType(NamedTuple):
-    """How a column is read: as "numbers", "dates" or "text"; how many filled cells do not fit, and an example."""
+    """The type of a column ("numbers", "dates" or "text"), with the number of filled cells of another type."""
 
     name: str
     parse: Callable[[str], Any]

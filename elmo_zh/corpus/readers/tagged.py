@@ -316,7 +316,7 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """How positions are read: whether `end` is a span's last character, and whether positions count UTF-16 units."""
+    """A way to write spans: `end` is the last character or the one after it, in characters or in UTF-16 units."""
 
     past_end: int = 0
     in_utf16: bool = False
