@@ -149,14 +149,16 @@ def load_model(
     _refuse_unknown_datasets(file, files)
     for entry in table:  # before memory is taken
         files[entry.dataset].require_array(entry.dataset, entry.shape)
-    arrays = {
-        name: np.empty(sizes, np.float32) for name, sizes in parameter_shapes(shape, has_softmax=has_softmax).items()
-    }
+    arrays: dict[str, NDArray[np.float32]] = {}
+    sizes = parameter_shapes(shape, has_softmax=has_softmax)
     for entry in table:
         parts = np.split(files[entry.dataset].read_array(entry.dataset, entry.shape), len(entry.parameters))
         for name, values in zip(entry.parameters, parts, strict=True):
-            target = _part(arrays[name], entry.direction)
-            target[...] = values.reshape(target.shape)
+            if entry.direction is None:
+                arrays[name] = values.reshape(sizes[name])
+            else:
+                target = arrays.setdefault(name, np.empty(sizes[name], np.float32))[entry.direction]
+                target[...] = values.reshape(target.shape)
     return ModelWeights(shape=shape, arrays=arrays)
 
 

@@ -1,7 +1,8 @@
 """Read untrusted HDF5 files in a separate process, because they can corrupt memory inside the HDF5 library.
 
 Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
-comes from. For each file a process starts, copies its numbers to a temporary file, and ends (`reader_process.py`).
+comes from. For each file, a process starts, says where the numbers are in it, copies those that are compressed or of a
+rare type to a temporary file, and ends (`reader_process.py`).
 """
 
 import mmap
@@ -9,10 +10,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from itertools import accumulate
 from math import prod
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -32,10 +32,26 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from reader_process import m
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class _Header(Struct):
-    """The shapes of a file's floats, the values of its strings, the types of the rest; or why it cannot be read."""
+_Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
 
-    arrays: dict[str, tuple[Annotated[int, Meta(ge=0)], ...]] = {}
+
+class _Array(Struct):
+    """Where the numbers of a dataset begin: in the untrusted file itself, or in the copy after its first line."""
+
+    shape: tuple[_Size, ...]
+    dtype: Literal["<f2", "<f4"]
+    is_copied: bool
+    start: _Size
+
+    @property
+    def end(self) -> int:
+        return self.start + prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+class _Header(Struct):
+    """A file's floats, the values of its strings, the types of the rest; or why it cannot be read."""
+
+    arrays: dict[str, _Array] = {}
     strings: dict[str, list[str]] = {}
     others: dict[str, str] = {}
     problem: str = ""
@@ -48,25 +64,29 @@ class ForeignFile:
         """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""
         self.path, header = path, _Header(problem=_("it is not a file"))
         if path.is_file():
-            with tempfile.TemporaryFile() as copy:
-                header = self._read(copy)
+            with path.open("rb") as source, tempfile.TemporaryFile() as copy:
+                header = self._read(source, copy)
         if header.problem:
             raise BundleError.damaged(path, header.problem)
-        self.shapes, self.strings, self._others = header.arrays, header.strings, header.others
+        self.shapes = {name: array.shape for name, array in header.arrays.items()}
+        self._numbers: dict[tuple[bool, int, tuple[int, ...]], NDArray[np.float32]] = {}
+        self.strings, self._arrays, self._others = header.strings, header.arrays, header.others
 
-    def _read(self, copy: IO[bytes]) -> _Header:
-        """Have the file copied, and check sizes before memory is taken."""
+    def _read(self, source: IO[bytes], copy: IO[bytes]) -> _Header:
+        """Have the file described, and check sizes before memory is taken."""
         try:
-            status = _run(self.path, copy)
+            size = os.fstat(source.fileno()).st_size
+            status = _run(source, size, copy)
             copy.seek(0)
             header = msgspec.json.decode(copy.readline(_MOST_HEADER_BYTES), type=_Header)
-            ends = list(accumulate((4 * prod(shape) for shape in header.arrays.values()), initial=copy.tell()))
-            if status or ends[-1] != copy.seek(0, os.SEEK_END):
+            self._copy_start = copy.tell()
+            copy_size = copy.seek(0, os.SEEK_END) - self._copy_start
+            arrays = header.arrays.values()
+            if status or any(array.end > (copy_size if array.is_copied else size) for array in arrays):
                 raise ValueError
         except (subprocess.TimeoutExpired, ValueError):
             return _Header(problem=_("it makes the HDF5 library crash or take too long, and may be unsafe"))
-        self._starts = dict(zip(header.arrays, ends, strict=False))
-        self._numbers = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the file is there as long as this
+        self._copy = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # the copy is there as long as this
         return header
 
     def names(self) -> set[str]:
@@ -85,26 +105,35 @@ class ForeignFile:
             raise BundleError.damaged(self.path, f"dataset {name} is {there}; expected floats of shape {shape}")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return a dataset of a known shape, read-only; raise BundleError unless it is complete and finite."""
+        """Return a dataset of a known shape; raise BundleError unless it is complete and finite.
+
+        Two names of one dataset, such as of a tied softmax, share an array.
+        """
         self.require_array(name, shape)
-        numbers = np.frombuffer(self._numbers, "<f4", prod(shape), self._starts[name])
-        array = np.asarray(numbers, np.float32).reshape(shape)
-        if not np.isfinite(array).all():
-            raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
-        return array
+        place = self._arrays[name]
+        key = (place.is_copied, place.start, shape)
+        if key not in self._numbers:
+            self._numbers[key] = self._read_numbers(place)
+            if self._numbers[key].size < prod(shape) or not np.isfinite(self._numbers[key]).all():
+                raise BundleError.damaged(self.path, f"{name} has too few numbers, or some that are not finite")
+        return self._numbers[key].reshape(shape)
+
+    def _read_numbers(self, place: _Array) -> NDArray[np.float32]:
+        count = prod(place.shape)
+        if place.is_copied:
+            return np.frombuffer(self._copy, place.dtype, count, self._copy_start + place.start).astype(np.float32)
+        return np.fromfile(self.path, place.dtype, count, offset=place.start).astype(np.float32, copy=False)
 
 
-def _run(path: Path, copy: IO[bytes]) -> int:
-    """Copy a file in a process with limits; return the exit status."""
-    size = path.stat().st_size
+def _run(source: IO[bytes], size: int, copy: IO[bytes]) -> int:
+    """Describe and copy a file of `size` bytes in a process with limits; return the exit status."""
     program = _PROGRAM.format(_ALWAYS_ALLOWED_BYTES + MOST_COMPRESSION * size)
-    with path.open("rb") as source:
-        return subprocess.run(  # noqa: S603 - the same Python, and no words of a user
-            [sys.executable, "-I", "-S", "-c", program, str(Path(__file__).parent), *sys.path],
-            stdin=source,
-            stdout=copy,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **_ONE_THREAD},
-            timeout=MOST_SECONDS + size / _BYTES_PER_SECOND,
-            check=False,
-        ).returncode
+    return subprocess.run(  # noqa: S603 - the same Python, and no words of a user
+        [sys.executable, "-I", "-S", "-c", program, str(Path(__file__).parent), *sys.path],
+        stdin=source,
+        stdout=copy,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **_ONE_THREAD},
+        timeout=MOST_SECONDS + size / _BYTES_PER_SECOND,
+        check=False,
+    ).returncode

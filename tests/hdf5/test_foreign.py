@@ -54,9 +54,17 @@ CALL = "reader_process.main({})"
         "output.write(b'[' * 100_000)",
         # More than any file holds, all of it in the description.
         "output.writelines(bytes(2**20) for _ in range(10**6))",
-        # An array of many terabytes, a size below zero.
-        """output.write(b'{"arrays": {"x": [1000000, 1000000]}}\\n')""",
-        """output.write(b'{"arrays": {"x": [-1]}}\\n')""",
+        # An array of many terabytes, a size below zero, numbers after the end of the file or of the copy.
+        *(
+            f"""output.write(json.dumps({{"arrays": {{"x": {array}}}}}).encode() + b'\\n')"""
+            for array in (
+                {"shape": [1_000_000, 1_000_000], "dtype": "<f4", "is_copied": False, "start": 0},
+                {"shape": [-1], "dtype": "<f4", "is_copied": False, "start": 0},
+                {"shape": [1], "dtype": "<f2", "is_copied": False, "start": 1 << 40},
+                {"shape": [1], "dtype": "<f4", "is_copied": True, "start": 0},
+                {"shape": [1], "dtype": "O", "is_copied": False, "start": 0},
+            )
+        ),
     ],
 )
 def test_a_crash_is_one_line_and_the_next_file_is_read(
@@ -131,11 +139,12 @@ def test_arrays_are_those_that_h5py_reads(tmp_path: Path, dtype: str, stored: di
         file.create_dataset("group/x", data=VALUES.astype(dtype), **stored)
         file.create_dataset("no rows", data=np.zeros((0, 3), np.float32))
         file["group"].create_dataset("words", data=["好", "吃"], dtype=h5py.string_dtype())
+        file["also x"] = file["group/x"]
         file["numbers"] = np.arange(3)
         file.attrs["layers"] = "all"
     shapes = {"group/x": (11, 3), "no rows": (0, 3)}
     file = ForeignFile(path)
-    assert file.names() == {"group/x", "group/words", "no rows", "numbers"}
+    assert file.names() == {"group/x", "also x", "group/words", "no rows", "numbers"}
     assert file.strings == {"group/words": ["好", "吃"]}
     with pytest.raises(BundleError, match=r"dataset numbers is int64 of shape \(3,\); expected floats of shape \(3,\)"):
         file.require_array("numbers", (3,))
@@ -143,6 +152,8 @@ def test_arrays_are_those_that_h5py_reads(tmp_path: Path, dtype: str, stored: di
     assert found["group/x"].dtype == np.float32
     np.testing.assert_array_equal(found["group/x"], VALUES.astype(dtype).astype(np.float32))
     assert found["no rows"].shape == (0, 3)
+    is_in_place = dtype in ("<f4", "<f2") and not stored
+    assert np.shares_memory(file.read_array("also x", (11, 3)), found["group/x"]) == is_in_place
     assert has_attributes(path, {"layers"})
     assert not has_attributes(path, {"layers", "segmenter"})
 
