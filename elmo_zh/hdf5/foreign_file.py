@@ -113,10 +113,13 @@ class ForeignFile:
         place = self._arrays[name]
         key = (place.is_copied, place.start, shape)
         if key not in self._numbers:
-            self._numbers[key] = self._read_numbers(place)
-            if self._numbers[key].size < prod(shape) or not np.isfinite(self._numbers[key]).all():
-                raise BundleError.damaged(self.path, f"{name} has too few numbers, or some that are not finite")
-        return self._numbers[key].reshape(shape)
+            numbers = self._read_numbers(place)
+            if numbers.size < prod(shape):
+                raise BundleError.damaged(self.path, f"{name} ends early: {numbers.size} of {prod(shape)} numbers")
+            if not np.isfinite(numbers).all():
+                raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
+            self._numbers[key] = numbers.reshape(shape)
+        return self._numbers[key]
 
     def _read_numbers(self, place: _Array) -> NDArray[np.float32]:
         count = prod(place.shape)
