@@ -114,18 +114,21 @@ class ForeignFile:
         key = (place.is_copied, place.start, shape)
         if key not in self._numbers:
             numbers = self._read_numbers(place)
-            if numbers.size < prod(shape):
-                raise BundleError.damaged(self.path, f"{name} ends early: {numbers.size} of {prod(shape)} numbers")
             if not np.isfinite(numbers).all():
                 raise BundleError.damaged(self.path, f"{name} has numbers that are not finite")
             self._numbers[key] = numbers.reshape(shape)
         return self._numbers[key]
 
     def _read_numbers(self, place: _Array) -> NDArray[np.float32]:
-        count = prod(place.shape)
         if place.is_copied:
-            return np.frombuffer(self._copy, place.dtype, count, self._copy_start + place.start).astype(np.float32)
-        return np.fromfile(self.path, place.dtype, count, offset=place.start).astype(np.float32, copy=False)
+            start, count = self._copy_start + place.start, prod(place.shape)
+            return np.frombuffer(self._copy, place.dtype, count, start).astype(np.float32)
+        numbers = np.empty(prod(place.shape), place.dtype)
+        with self.path.open("rb") as file:
+            file.seek(place.start)
+            if file.readinto(numbers.view(np.uint8)) < numbers.nbytes:
+                raise BundleError.damaged(self.path, "it has become shorter")
+        return numbers.astype(np.float32, copy=False)
 
 
 def _run(source: IO[bytes], size: int, copy: IO[bytes]) -> int:
