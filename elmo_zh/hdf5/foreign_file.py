@@ -126,7 +126,7 @@ class ForeignFile:
         numbers = np.empty(prod(place.shape), place.dtype)
         with self.path.open("rb") as file:
             file.seek(place.start)
-            if file.readinto(numbers.view(np.uint8)) < numbers.nbytes:
+            if file.readinto(numbers.view(np.uint8).data) < numbers.nbytes:
                 raise BundleError.damaged(self.path, "it has become shorter")
         return numbers.astype(np.float32, copy=False)
 
