@@ -132,11 +132,8 @@ def commands_in(text: str) -> Iterator[list[str]]:
 
 
 def documented_commands() -> list[tuple[str, list[str]]]:
-    """The page on troubleshooting has wrong ones on purpose."""
     found = []
     for page in PAGES:
-        if page.name == "troubleshooting.md":
-            continue
         for _, block in code_blocks(page):
             lines = "\n".join(line for line in block.splitlines() if not line.startswith(("Usage: ", "用法")))
             found += [
