@@ -24,13 +24,10 @@ from elmo_zh.language import _, chosen_language
 WIDTH = 118
 _MANY = 2  # An option that is the same in this many commands is explained once
 _OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
-_ALSO = {
-    "en": "[also](#options-of-several-commands)",
-    "zh": "[另有](#多条命令共有的选项)",
-}
+_ALSO = {"en": "[also](#options-of-several-commands)", "zh": "[另有](#多条命令共有的选项)"}
+_SHARED = {"en": "[Options](#options-of-several-commands)", "zh": "[选项](#多条命令共有的选项)"}
 _OPTIONS_HEADER = {"en": "option | meaning", "zh": "选项 | 含义"}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
-# Where the page on adding names is, from the page of each language.
 
 _SETTINGS_INTRODUCTION = {
     "en": """\
@@ -77,9 +74,7 @@ stdout and everything else on stderr. `ELMO_ZH_LANG=zh`, or a Chinese `LANG`, gi
 | 0 | done |
 | 1 | a known problem; each line `Error: ...` on stderr says what, where and what to do |
 | 2 | wrong usage: an unknown option, a value that an option cannot have, options that contradict each other |
-| 129 | SIGHUP: the terminal was closed |
-| 130 | Ctrl-C |
-| 143 | SIGTERM |
+| 129, 130, 143 | stopped: the terminal was closed (SIGHUP), Ctrl-C, SIGTERM |
 """,
     "zh": """\
 # 命令
@@ -98,9 +93,7 @@ stdout and everything else on stderr. `ELMO_ZH_LANG=zh`, or a Chinese `LANG`, gi
 | 0 | 完成 |
 | 1 | 已知的问题；标准错误输出里每行 `Error: ...`（中文环境下是“错误：”）写明是什么问题、在哪里、该怎么办 |
 | 2 | 用法错误：不存在的选项、选项不接受的值、互相矛盾的选项 |
-| 129 | SIGHUP：终端已关闭 |
-| 130 | Ctrl-C |
-| 143 | SIGTERM |
+| 129、130、143 | 被中止：终端已关闭（SIGHUP）、Ctrl-C、SIGTERM |
 """,
 }
 
@@ -181,13 +174,17 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 
 def _command(context: click.Context, shared: Set[tuple[str, str]]) -> str:
     """Return the section on a command; it only names the options that are the same in many commands."""
-    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
-    parts = [f"## {context.command_path}", f"`{usage}`", *_paragraphs(cleandoc(context.command.help or ""))]
+    parts = [f"## {context.command_path}"]
+    if arguments := context.command.collect_usage_pieces(context)[1:]:  # after [OPTIONS]
+        parts.append(f"`{' '.join([context.command_path, *arguments])}`")
+    parts += _paragraphs(cleandoc(context.command.help or ""))
     options = list(_options(context))
     rows = [record for _name, record in options if record not in shared]
-    many = [f"`{name}`" for name, record in options if record in shared]
-    if options:
-        parts.append(_table(rows, ", ".join(many)).rstrip())
+    many = ", ".join(f"`{name}`" for name, record in options if record in shared)
+    if rows:
+        parts.append(_table(rows, many).rstrip())
+    elif many:
+        parts.append(f"{_SHARED[chosen_language()]}: {many}")
     return "\n" + "\n\n".join(parts) + "\n"
 
 
