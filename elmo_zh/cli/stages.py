@@ -45,7 +45,7 @@ _run_option = shared_options("run_path", required=True)
 def _reading_options(function: Function) -> Function:
     """Add the options for reading a corpus."""
     add_format = shared_options("text.format", names=("--format", "--input-format"))
-    return add_format(shared_options("text.field", "text.encoding", "text.bad_bytes", "text.document")(function))
+    return add_format(shared_options("text.field", "text.encoding", "text.bad_bytes")(function))
 
 
 _corpus_argument = click.argument("corpus", nargs=-1, required=True)
@@ -65,7 +65,7 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
     wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
     format and encoding of each file are detected (docs/corpora.md).
 
-    Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was changed and dropped.
+    Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was cleaned and dropped.
 
     \b
     Example:
@@ -332,9 +332,9 @@ def plan(common: Common, /, corpus: tuple[str, ...], limits: PlanLimits) -> None
     """Estimate a run's time, memory and disk space from a sample.
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
-    stages are run on a sample of the corpus, and their figures are scaled up: the numbers of documents, characters,
-    tokens and distinct words; how much of the text its most frequent words cover; the time and disk space of each stage
-    on this machine; and the memory that training needs. With --init, the plan is for the run that pipeline would start
+    stages are run on a sample of the corpus, and their figures are scaled up: the numbers of characters, tokens
+    and distinct words; how much of the text its most frequent words cover; the time and disk space of each stage on
+    this machine; and the memory that training needs. With --init, the plan is for the run that pipeline would start
     from that model.
 
     \b

@@ -7,7 +7,7 @@ from elmo_zh.config.declare import Section, declare, is_encoding
 from elmo_zh.language import N_
 
 # Settings of section text that say how a corpus is read and cleaned; a model made from it does not need them.
-READING = ("format", "field", "encoding", "bad_bytes", "document", "join_lines", "shard_bytes")
+READING = ("format", "field", "encoding", "bad_bytes", "join_lines", "shard_bytes")
 CLEANING = (
     "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
     "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
@@ -109,12 +109,6 @@ class TextConfig(Section):
         "skip-line",
         "How to treat undecodable bytes: skip-line (skip and count the line), replace (with U+FFFD) or strict (error).",
         choices=("strict", "skip-line", "replace"),
-        later=True,
-    )
-    document: str = declare(
-        "file",
-        "Unit that counts as one document in plain text: file, paragraph (text between empty lines) or line.",
-        choices=("file", "paragraph", "line"),
         later=True,
     )
     join_lines: bool = declare(

@@ -254,10 +254,10 @@ EMPTY = N_("lines without a word")
 TOO_LONG = N_("lines too long")
 ONLY_MARKUP = N_("lines of markup only")
 LITTLE_CHINESE = N_("lines with too little Chinese")
-# Why a kept line may deserve a look.
+# Why a kept line may deserve a look, and how it was cleaned.
 GARBLED = N_("lines that look wrongly decoded")
-# In order of application; normalisation follows.
-CLEANING_STEPS = ("repair_mojibake", "remove_markup")
+REPAIRED = "lines repaired by text.repair_mojibake"
+CLEANED = "lines cleaned by text.remove_markup"
 # The Windows-1252 characters for bytes 0x80 to 0x9F; the Latin-1 ones for 0x80 to 0xBF, without the middle dot of
 # Chinese names.
 _OTHER = "\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019\u201c\u201d"
@@ -300,7 +300,7 @@ class LineCleaner:
         )
 
     def clean(self, line: str, tally: Tally) -> str | None:
-        """Clean a line, counting changes and drops; return None if it is dropped. The caller counts kept lines."""
+        """Clean a line, with notices; return None if it is dropped, and counted. The caller counts kept lines."""
         if self.max_characters and len(line) > self.max_characters:
             tally.drop_line(TOO_LONG, line)
             return None
@@ -308,12 +308,13 @@ class LineCleaner:
         if _SUSPECT.search(line):
             if looks_garbled(line):
                 text = self.repair(line) if self.repair else line
-                _count_change("repair_mojibake", line, text, tally)
+                if text != line:
+                    tally.notice(REPAIRED)
                 if looks_garbled(text):
                     tally.notice(GARBLED)
-            if self.removes_markup:
-                repaired, text = text, without_markup(text)
-                _count_change("remove_markup", repaired, text, tally)
+            if self.removes_markup and (cleaned := without_markup(text)) != text:
+                text = cleaned
+                tally.notice(CLEANED)
             if line.strip() and not text.strip():
                 tally.drop_line(ONLY_MARKUP, line)
                 return None
@@ -322,11 +323,6 @@ class LineCleaner:
             tally.drop_line(LITTLE_CHINESE, line)
             return None
         return text
-
-
-def _count_change(step: str, before: str, after: str, tally: Tally) -> None:
-    if after != before:
-        tally.change(step, before, after)
 
 
 def looks_garbled(line: str) -> bool:

@@ -1,12 +1,11 @@
-"""Count the text read from each source, changed, kept or dropped, with examples, and the files that were skipped.
+"""Count the text read from each source, kept or dropped, with examples, and the files that were skipped.
 
 The counts of consecutive parts can be added up.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 from unicodedata import category
 
 import msgspec
@@ -22,14 +21,12 @@ class Found(msgspec.Struct):
 
     count: int = 0
     characters: int = 0
-    characters_after: int = 0  # after the step that changed them
-    examples: list[str | tuple[str, str]] = []
+    examples: list[str] = []
 
     def add(self, other: "Found") -> None:
         """Add what was found later."""
         self.count += other.count
         self.characters += other.characters
-        self.characters_after += other.characters_after
         self.examples += other.examples[: MOST_EXAMPLES - len(self.examples)]
 
 
@@ -54,38 +51,21 @@ class Form(msgspec.Struct):
         return self.format, self.encoding, self.field
 
 
-class LedgerEntry(NamedTuple):
-    """Number of characters in all kept text before and after a step, and the number of lines that it changed."""
-
-    step: str
-    lines: int
-    characters_in: int
-    characters_out: int
-
-
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Counts for one source. Characters are counted as read; each is kept or dropped.
-
-    Changes to a line are counted when the line is kept. `normalised_characters` counts kept characters after all
-    changes.
-    """
+    """Counts for one source. Characters are counted as read; each is kept or dropped."""
 
     read_as: list[Form] = []
     # Fields or columns with Chinese text other than the chosen one, with the number of files.
     other_fields: dict[str, int] = {}
     # Layouts of plain text that make wrong words (`find_layout`), each with an example.
     layouts: dict[str, str] = {}
-    documents: int = 0
     lines: int = 0
     kept_characters: int = 0
-    normalised_characters: int = 0
-    changed: dict[str, Found] = {}  # by step of cleaning or normalisation
     dropped: dict[str, Found] = {}
-    noticed: dict[str, Found] = {}  # kept lines that may be worth checking
+    noticed: dict[str, Found] = {}  # kept lines that were cleaned or may be worth checking
     passed_over: dict[str, Found] = {}  # files, archive members and wiki pages left out; characters not counted
-    # Of the current file, set before its first document; and of the current line.
+    # Of the current file, set before its first line; and of the current line.
     read_field: str = ""
-    line_changes: dict[str, Found] = {}
     line_notices: list[str] = []
 
     @property
@@ -122,38 +102,22 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         _add_to(self.dropped, reason, characters, "", items)
 
     def drop_line(self, reason: str, line: str) -> None:
-        """Count the current line as dropped, without its changes."""
+        """Count the current line as dropped, without its notices."""
         self.lines += 1
         _add_to(self.dropped, reason, len(line), line)
-        self.line_changes.clear()
         self.line_notices.clear()
 
-    def change(self, step: str, before: str, after: str) -> None:
-        """Record that a step changed the current line or one of its sentences."""
-        change = self.line_changes.get(step)
-        if change is None:
-            has_room = step not in self.changed or len(self.changed[step].examples) < MOST_EXAMPLES
-            examples: list[str | tuple[str, str]] = [around_change(before, after)] if has_room else []
-            change = self.line_changes[step] = Found(1, examples=examples)
-        change.characters += len(before)
-        change.characters_after += len(after)
-
     def notice(self, reason: str) -> None:
-        """Record that the current line may be worth checking."""
+        """Record that the current line was cleaned or may be worth checking, which counts if it is kept."""
         self.line_notices.append(reason)
 
-    def keep(self, line: str, normalised_characters: int) -> None:
-        """Count the current line as kept, with its changes."""
+    def keep(self, line: str) -> None:
+        """Count the current line as kept, with its notices."""
         self.lines += 1
         self.kept_characters += len(line)
-        self.normalised_characters += normalised_characters
-        if self.line_changes:
-            _add_all(self.changed, self.line_changes)
-            self.line_changes.clear()
-        if self.line_notices:
-            for reason in self.line_notices:
-                _add_to(self.noticed, reason, len(line), line)
-            self.line_notices.clear()
+        for reason in self.line_notices:
+            _add_to(self.noticed, reason, len(line), line)
+        self.line_notices.clear()
 
     def add(self, other: "Tally") -> None:
         """Add the counts of a later part."""
@@ -162,20 +126,12 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         for name, count in other.other_fields.items():
             self.add_fields([name], count)
         self.layouts = {**other.layouts, **self.layouts}
-        for name in ("documents", "lines", "kept_characters", "normalised_characters"):
+        for name in ("lines", "kept_characters"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("changed", "dropped", "noticed", "passed_over"):
-            _add_all(getattr(self, name), getattr(other, name))
-
-    def ledger(self, steps: Iterable[str]) -> Iterator[LedgerEntry]:
-        """Yield how many characters the kept text had before and after each step, in the order of the steps."""
-        characters = self.kept_characters
-        for step in steps:
-            change = self.changed.get(step, Found())
-            after = characters - change.characters + change.characters_after
-            yield LedgerEntry(step, change.count, characters, after)
-            characters = after
-        assert characters == self.normalised_characters, "every change belongs to one of the steps"
+        for name in ("dropped", "noticed", "passed_over"):
+            counts = getattr(self, name)
+            for kind, found in getattr(other, name).items():
+                counts.setdefault(kind, Found()).add(found)
 
     def described(self) -> dict[str, Any]:
         """Return the counts of a source for the stage record, without examples."""
@@ -183,7 +139,6 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         return {
             "read_as": msgspec.to_builtins(self.read_as),
             **{name: value for name, value in optional.items() if value},
-            "documents": self.documents,
             "characters": self.characters,
             "kept_characters": self.kept_characters,
             "dropped": {
@@ -191,11 +146,6 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
                 for reason, found in sorted(self.dropped.items())
             },
         }
-
-
-def _add_all(totals: dict[str, Found], others: Mapping[str, Found]) -> None:
-    for kind, found in others.items():
-        totals.setdefault(kind, Found()).add(found)
 
 
 def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
@@ -208,7 +158,6 @@ def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
 
 
 LONGEST_EXAMPLE = 80
-_BEFORE_CHANGE = 20
 _PLAIN = re.compile(r"[ !-\[\]-~\u3001-\u3029\u4e00-\u9fa5\uff01-\uff5e]*")
 
 
@@ -232,12 +181,3 @@ def visible(text: str) -> str:
 def shortened(text: str) -> str:
     """Return the start of a text for display, with invisible characters escaped."""
     return visible(text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…")
-
-
-def around_change(before: str, after: str) -> tuple[str, str]:
-    """Cut two versions of a text to the part around their first difference, for display."""
-    pairs = zip(before, after, strict=False)
-    first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    start = max(0, first - _BEFORE_CHANGE) if max(len(before), len(after)) > LONGEST_EXAMPLE else 0
-    mark = "…" if start else ""
-    return shortened(mark + before[start:]), shortened(mark + after[start:])

@@ -231,11 +231,10 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A file, or a byte range of one, whose encoding is known; each method reads it from the start."""
+    """A file whose encoding is known; each method reads it from the start."""
 
     content: Content
     encoding: Encoding
-    is_start: bool = True
     is_numbered: bool = False  # Whether a command numbers the lines, so that none is split or left out
 
     @property
@@ -246,7 +245,7 @@ class DecodedText:
     def chunks(self) -> Iterator[str]:
         """Yield chunks without byte order mark, and `MARK` for bad bytes; raise CorpusError if the file has changed."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
-        is_first = self.is_start
+        is_first = True
         with self.content.open() as stream:
             while True:
                 chunk = stream.read(CHUNK_BYTES)

@@ -1,6 +1,6 @@
 """Read a source: unpack it, detect the encoding and format of each file in it, and count its text.
 
-A large file of plain text, JSON lines or a MediaWiki dump is divided into byte ranges that can be read independently.
+A large MediaWiki dump, which takes long to parse, is divided into byte ranges that can be read independently.
 """
 
 import re
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, pairwise
 from mmap import ACCESS_READ, mmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import BinaryIO
 
 from elmo_zh.config import TextConfig
@@ -39,15 +39,12 @@ from elmo_zh.corpus.packing import (
     zip_contents,
 )
 from elmo_zh.corpus.readers.formats import Record, find_format, load_format
-from elmo_zh.corpus.readers.row_texts import listed, parse_fields, read_part_of_json_lines
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
 
-Documents = Iterator[Iterator[str]]
 
-
-def read_documents(source: Source, config: TextConfig, tally: Tally, *, trusts_head: bool = False) -> Documents:
-    """Yield the documents of a source, each an iterator over lines, to be read before the next document.
+def read_lines(source: Source, config: TextConfig, tally: Tally, *, trusts_head: bool = False) -> Iterator[str]:
+    """Yield the lines of a source.
 
     The tally counts dropped text; the caller counts the lines that are yielded. With `trusts_head`, a file whose start
     is UTF-8 is assumed to be all UTF-8, so that its start can be read without the rest.
@@ -57,17 +54,11 @@ def read_documents(source: Source, config: TextConfig, tally: Tally, *, trusts_h
     """
     try:
         for _member, records in read_files(source, config, tally, numbered=False, trusts_head=trusts_head):
-            yield from _documents(records, tally)
+            yield from map(itemgetter(0), records)
     except UnsuitableError as error:
         if source.is_named:
             raise
         tally.pass_over(error.reason, source.name)
-
-
-def _documents(records: Iterator[Record], tally: Tally) -> Documents:
-    for _number, document in groupby(records, key=attrgetter("document")):
-        tally.documents += 1
-        yield map(itemgetter(0), document)
 
 
 def read_files(
@@ -173,104 +164,57 @@ _FURTHEST_BYTES = 2**26
 _PAGE = re.compile(rb"<page>")
 # Start of a bz2 stream and of its first block. These bytes occur by chance once in 10^24 places.
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
-_LINE_END = re.compile(rb"\n")
 _DUMP_START, _DUMP_END = b"<mediawiki>", b"</mediawiki>"
+# Dumps are always UTF-8; reading one twice to make sure would take as long as all the rest.
+_DUMP_ENCODING = Encoding("utf-8", 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """A byte range of a file, with the file's format, encoding and text fields as detected at its start."""
+    """A byte range of a dump, which has `file_bytes`."""
 
     start: int
     end: int
     file_bytes: int
-    kind: str
-    encoding: Encoding
-    field: str  # Field of JSON lines that has the text
-    other_fields: tuple[str, ...] = ()  # Other fields with Chinese text, unless the user chose the field
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Divide plain text, JSON lines or a dump into ranges of about `range_bytes`; other files give an empty list."""
+    """Divide a dump into ranges of about `range_bytes`; any other file gives an empty list."""
     size = source.path.stat().st_size
-    if size <= range_bytes or config.bad_bytes == "strict":
-        return []  # errors must name a line of the whole file
-    whole = _whole_range(source, config, size)
-    if whole is None:
+    # Errors have to name a line of the whole file.
+    if size <= range_bytes or config.bad_bytes == "strict" or config.encoding not in ("auto", "utf-8"):
         return []
-    with source.open_packed() as file:
-        of_dump = _STREAM if compression_of(file.read(6)) else _PAGE
-        cuts = list(_cuts(file, range_bytes, of_dump if whole.kind == "wikidump" else _LINE_END))
-    if not cuts:
-        return []
-    return [replace(whole, start=start, end=end) for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
-
-
-def _whole_range(source: Source, config: TextConfig, size: int) -> ByteRange | None:
-    """Return the whole file as one range, or None if it cannot be split."""
     with source.open_packed() as file:
         head = file.read(512)
-    if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):
-        return None
-    content = source.content()
-    is_packed = compression_of(head) is not None
-    if is_packed:
-        # Dumps are always UTF-8; reading one twice to make sure would take as long as all the rest.
-        encoding = Encoding("utf-8", 1)
-        if config.encoding not in ("auto", "utf-8"):
-            return None
-    else:
-        try:
-            encoding = find_encoding(content, config.encoding)
-        except CorpusError:
-            return None  # reading it raises the error
-    text = DecodedText(content, encoding)
-    kind = find_format(text, config.format)
-    whole = ByteRange(start=0, end=size, file_bytes=size, kind=kind, encoding=encoding, field="")
-    if is_packed or kind == "wikidump":
-        return whole if kind == "wikidump" and encoding.name == "utf-8" else None
-    # In UTF-16 and UTF-32, the byte of a line feed occurs inside other characters too.
-    if encoding.name.startswith(("utf-16", "utf-32")):
-        return None
-    if kind == "jsonl":
-        tally = Tally()
-        try:
-            next(load_format("jsonl").read(text, config, tally), None)
-        except CorpusError:
-            return None  # reading it raises the error
-        return replace(whole, field=config.field or tally.read_field, other_fields=tuple(tally.other_fields))
-    is_divisible = kind == "text" and config.document != "paragraph" and not config.join_lines
-    return whole if is_divisible else None
+        if head[:4] in ZIP_STARTS or is_tar(head) or compression_of(head) not in (None, ".bz2"):
+            return []
+        text = DecodedText(source.content(), _DUMP_ENCODING)
+        if find_format(text, config.format) != "wikidump":
+            return []
+        cuts = list(_cuts(file, range_bytes, _STREAM if compression_of(head) else _PAGE))
+    bounds = pairwise([0, *cuts, size]) if cuts else ()
+    return [ByteRange(start=start, end=end, file_bytes=size) for start, end in bounds]
 
 
 def _cuts(file: BinaryIO, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield the start of each range except the first: after a line feed, or before a page or a stream."""
+    """Yield the start of each range except the first, before a page or a stream."""
     with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         last = 0
         for wanted in range(range_bytes, len(data), range_bytes):
-            start = wanted - (boundary is _LINE_END)
-            match = boundary.search(data, start, start + _FURTHEST_BYTES) if wanted > last else None
+            match = boundary.search(data, wanted, wanted + _FURTHEST_BYTES) if wanted > last else None
             if match:
-                last = match.end() if boundary is _LINE_END else match.start()
-                if last < len(data):
-                    yield last
+                last = match.start()
+                yield last
 
 
-def read_range(source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally) -> Documents:
-    """Yield the documents in a range, as `read_documents` does for a file; one that spans ranges counts once."""
+def read_range(source: Source, byte_range: ByteRange, config: TextConfig, tally: Tally) -> Iterator[str]:
+    """Yield the lines in a range of a dump, as `read_lines` does for a file."""
     content = replace(source.content(), open=partial(_open_range, source, byte_range))
-    text = DecodedText(content, byte_range.encoding, is_start=byte_range.start == 0)
-    if text.is_start:
-        tally.add_form(Form(byte_range.kind, byte_range.encoding.name, listed(parse_fields(byte_range.field))))
-        tally.add_fields(byte_range.other_fields)
-    if byte_range.kind == "jsonl":
-        records = read_part_of_json_lines(text, byte_range.field, config, tally)
-    else:
-        records = load_format(byte_range.kind).read(text, config, tally)
-    goes_on = byte_range.kind == "text" and config.document == "file" and not text.is_start
-    for document in _documents(_readable(records, text, config, tally), tally):
-        tally.documents -= goes_on
-        yield document
+    text = DecodedText(content, _DUMP_ENCODING)
+    if not byte_range.start:
+        tally.add_form(Form("wikidump", _DUMP_ENCODING.name))
+    records = load_format("wikidump").read(text, config, tally)
+    return map(itemgetter(0), _readable(records, text, config, tally))
 
 
 @contextmanager
@@ -284,11 +228,9 @@ def _open_range(source: Source, byte_range: ByteRange) -> Iterator[BinaryIO]:
             # BZ2File would mistake a damaged stream for the end of the file, and silently drop the pages after it.
             stream = unpacked(stream_of(pieces), packed, source.name, num_bytes)
             pieces = iter(partial(stream.read, _BLOCK_BYTES), b"")
-        if byte_range.kind == "wikidump":
-            start = [_DUMP_START] if byte_range.start else []
-            end = [_DUMP_END] if byte_range.end < byte_range.file_bytes else []
-            pieces = chain(start, pieces, end)
-        yield stream_of(pieces)
+        start = [_DUMP_START] if byte_range.start else []
+        end = [_DUMP_END] if byte_range.end < byte_range.file_bytes else []
+        yield stream_of(chain(start, pieces, end))
 
 
 def _next_bytes(file: BinaryIO, num_bytes: int) -> Iterator[bytes]:

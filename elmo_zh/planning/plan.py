@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import Config, TextConfig, VocabConfig, result_settings
 from elmo_zh.corpus.counts import Tally, skipped_lines
-from elmo_zh.corpus.read_source import read_documents
+from elmo_zh.corpus.read_source import read_lines
 from elmo_zh.corpus.sources import Source, Sources
 from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
@@ -50,7 +50,6 @@ _FEW_LINES = 50
 _DISCOUNTED = 0.6  # measured on four corpora
 ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
 _TITLES = {
-    "documents": N_("documents"),
     "characters": N_("characters"),
     "kept_characters": N_("characters kept"),
     "sentences": N_("sentences"),
@@ -76,7 +75,7 @@ class _WatchedSource(Source):
 class Sample:
     """Lines of a corpus, each drawn with the same probability, and what was counted while reading it.
 
-    `totals` estimates documents, characters, line_characters and line_bytes of the whole corpus, and `seconds` the time
+    `totals` estimates characters, line_characters and line_bytes of the whole corpus, and `seconds` the time
     to read it. `num_unreached` counts the files that were not read to their end.
     """
 
@@ -98,8 +97,7 @@ class Sample:
                 continue
             bytes_begun += sizes[source]
             counts, share = self._read(source, started_at + limits.seconds * bytes_begun / corpus_bytes)
-            one = {} if counts["documents"] > 1 else {"documents": 1}  # a single document so far is not scaled up
-            totals += Counter({name: count / share for name, count in counts.items()} | one)
+            totals += Counter({name: count / share for name, count in counts.items()})
             bytes_read += sizes[source] * share
         self.totals = {name: total * corpus_bytes / bytes_begun for name, total in totals.items()}
         self.seconds = (time.monotonic() - started_at) * corpus_bytes / max(1.0, bytes_read)
@@ -115,22 +113,22 @@ class Sample:
         """Read a file until its time is up; return the counts, and the fraction of the file that was read."""
         watched, counts, tally = _WatchedSource(**vars(source), opened=[]), Counter[str](), Tally()
         size, reached, is_whole = source.path.stat().st_size, 0, True
-        documents = read_documents(watched, self._config, tally, trusts_head=True)
-        for line in chain.from_iterable(documents):
+        lines = read_lines(watched, self._config, tally, trusts_head=True)
+        for line in lines:
             num_bytes = len(line.encode("utf-8", "replace"))
             counts.update(line_characters=len(line), line_bytes=num_bytes)
             self._keep(line, num_bytes)
             position = 0 if watched.opened[0].closed else watched.opened[0].tell()
             # Lines in bytes that have already been read are used before reading stops.
             if position > reached > 0 and time.monotonic() > deadline:
-                documents.close()  # type: ignore[attr-defined]
+                lines.close()  # type: ignore[attr-defined]
                 is_whole = False
                 break
             reached = max(reached, position)
         self.tally.add(tally)
         self.num_files += sum(form.files for form in tally.read_as)
         self.num_unreached += not is_whole
-        counts.update(documents=tally.documents, characters=tally.characters + counts["line_characters"])
+        counts.update(characters=tally.characters + counts["line_characters"])
         return counts, 1.0 if is_whole else reached / size
 
     def _keep(self, line: str, num_bytes: int) -> None:
@@ -167,7 +165,7 @@ def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
 
 def _try_lines(lines: Sequence[str], config: Config) -> Trial:
     """Run the stages before training in one process, with one epoch of word2vec."""
-    text = replace(config.text, format="text", encoding="utf-8", field="", document="line")
+    text = replace(config.text, format="text", encoding="utf-8", field="")
     config = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
         path, run = Path(folder, "sample.txt"), RunDir(Path(folder, "run"))
@@ -249,7 +247,7 @@ def make_plan(
         reporter.warn(_("The text contains no Chinese characters. Check that it is the right corpus."))
     words = words_of(trial.words.values(), trial.factor, config.vocab.min_count)
     rows = max(trial.counts["rows"], min(words.frequent + len(SPECIALS), config.vocab.size or math.inf))
-    figures = {name: sample.totals[name] for name in ("documents", "characters")}
+    figures = {"characters": sample.totals["characters"]}
     figures |= {name: trial.factor * trial.counts[name] for name in ("kept_characters", "sentences", "tokens")}
     figures |= {"distinct_words": words.distinct, "rows": rows}
     stages, training = _stages(sample, trial, config, figures), {}

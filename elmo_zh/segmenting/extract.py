@@ -1,7 +1,7 @@
 """First step of the segment stage: divide the corpus into tasks of roughly equal size, which write text shards.
 
 A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 2), has one row for
-each document, or part of one, that has lines in the shard: the number of its source and the number of lines. `.keys`
+each source that has lines in the shard: its number and the number of lines. `.keys`
 has the key and the number of each line that is compared with others, sorted. All numbers are little-endian.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, UnsuitableError
 from elmo_zh.corpus.counts import Tally
-from elmo_zh.corpus.read_source import ByteRange, read_documents, read_range, split_source
+from elmo_zh.corpus.read_source import ByteRange, read_lines, read_range, split_source
 from elmo_zh.corpus.sources import Source, Stamp
 from elmo_zh.errors import CorpusError
 from elmo_zh.run.arrays import read_numbers
@@ -43,7 +43,7 @@ class TextShard:
         return self.stem.with_name(f"{self.stem.name}.{suffix}")
 
     def load_runs(self) -> NDArray[np.uint32]:
-        """Return a row for each document, shape (n, 2): source and number of lines."""
+        """Return a row for each source, shape (n, 2): its number and the number of lines."""
         return read_numbers(self.file("runs"), "<u4").reshape(-1, 2)
 
     def iter_lines(self) -> Iterator[str]:
@@ -90,7 +90,6 @@ class TextShardWriter:
     def __init__(self, files: Files, shard_bytes: int, rule: KeyRule | None) -> None:
         self._files, self._shard_bytes, self._rule = files, shard_bytes, rule
         self.sizes: list[int] = []
-        self.start_document(0)
         self._start_shard()
 
     def _start_shard(self) -> None:
@@ -99,18 +98,12 @@ class TextShardWriter:
         self._runs = array("I")
         self._keys, self._numbers = array("Q"), array("I")
 
-    def start_document(self, source: int) -> None:
-        """Start a document of a source, or the rest of one that started in an earlier shard."""
-        self._source, self._is_in_document = source, False
-
-    def write(self, line: str) -> None:
-        """Write one line of the current document, in a new shard if the current one is full."""
+    def write(self, source: int, line: str) -> None:
+        """Write one line of a source, in a new shard if the current one is full."""
         if self._measured_bytes >= self._shard_bytes:
             self.finish()
-            self._is_in_document = False
-        if not self._is_in_document:
-            self._runs.extend((self._source, 0))
-            self._is_in_document = True
+        if not self._runs or self._runs[-2] != source:
+            self._runs.extend((source, 0))
         encoded = line.encode("utf-8")
         self._text += encoded + b"\n"
         if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
@@ -138,7 +131,7 @@ class TextShardWriter:
 
 # Compressed text unpacks to about this many times its size.
 _EXPANSION = 4
-# A byte range is somewhat larger than asked, up to the end of its last line, and should still fill only one shard.
+# A task is somewhat larger than asked, up to the end of its last file, and should still fill only one shard.
 _SHARD_TOLERANCE = 1.5
 
 
@@ -159,7 +152,7 @@ class NumberedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractTask:
-    """The task of reading one or more whole sources, or one byte range of a large one."""
+    """The task of reading one or more whole sources, or one byte range of a large dump."""
 
     sources: tuple[NumberedSource, ...]
     byte_range: ByteRange | None = None
@@ -178,7 +171,7 @@ def _split(config: TextConfig, range_bytes: int, numbered: NumberedSource, _file
 
 
 def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, work: Work) -> Iterator[ExtractTask]:
-    """Yield the extraction tasks of a corpus in order: a byte range of a large source, or one or more whole sources."""
+    """Yield the extraction tasks of a corpus in order: a byte range of a large dump, or one or more whole sources."""
     large = [numbered for numbered in sources if numbered.stamp.num_bytes > shard_bytes]
     step = Step(name="split", compute=partial(_split, config, shard_bytes), unit="files", total=len(large))
     parts = zip(large, work.run(step, large), strict=True)
@@ -221,14 +214,12 @@ class Extract:
             source, tally = numbered.source, tallies[numbered.number]
             numbered.stamp.require(source)
             if task.byte_range:
-                documents = read_range(source, task.byte_range, self.config, tally)
+                lines = read_range(source, task.byte_range, self.config, tally)
             else:
-                documents = read_documents(source, self.config, tally)
+                lines = read_lines(source, self.config, tally)
             try:
-                for document in documents:
-                    writer.start_document(numbered.number)
-                    for line in document:
-                        writer.write(line)
+                for line in lines:
+                    writer.write(numbered.number, line)
             except UnsuitableError as error:
                 # Unlike UnsuitableError, CorpusError can be pickled and so reach the main process from a worker.
                 raise CorpusError(*error.messages) from None

@@ -1,4 +1,4 @@
-"""Report the text that the segment stage read, changed and dropped, on screen and in its record."""
+"""Report the text that the segment stage read and dropped, on screen and in its record."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,23 +12,18 @@ from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.segmenting.segment_corpus import STEPS, SegmentedCorpus
+from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
 
 _MAX_FORMS = 8
 
 
 def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sources) -> dict[str, Any]:
-    """Describe, for the stage record, the text that was read from the named sources, changed, dropped or skipped."""
+    """Describe, for the stage record, the text that was read from the named sources, cleaned, dropped or skipped."""
     total = result.total
     for path in sources.passed_over:
         total.pass_over("files whose names do not suggest text", str(path))
     for path in sources.outputs:
         total.pass_over("elmo-zh outputs", str(path))
-    changed = {
-        entry.step: {**entry._asdict(), "examples": total.changed[entry.step].examples}
-        for entry in total.ledger(STEPS)
-        if entry.lines
-    }
     found = {
         name: {
             kind: {"count": found.count, "characters": found.characters, "examples": found.examples}
@@ -37,11 +32,11 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
         for name in ("dropped", "noticed", "passed_over")
     }
     described = {name: tally.described() for name, tally in zip(names, result.tallies, strict=True)}
-    return {"changed": changed, **found, "sources": described}
+    return {**found, "sources": described}
 
 
 def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
-    """Report the text that was read, changed, dropped and written, and warn about anything that users should check."""
+    """Report the text that was read, dropped and written, and warn about anything that users should check."""
     counts = result.counts
     _report_forms(result, reporter)
     for line in skipped_lines(result.total.passed_over):
@@ -86,15 +81,15 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
 def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
     yield from layout_messages((name, tally.layouts) for name, tally in zip(names, result.tallies, strict=True))
     without = [
-        (name, number, number + tally.documents)
+        (name, number)
         for name, tally in zip(names, result.tallies, strict=True)
-        if (number := tally.num_dropped(WITHOUT_FIELD)) > tally.documents
+        if (number := tally.num_dropped(WITHOUT_FIELD)) > tally.lines
     ]
-    for name, num_without, number in without[:1]:  # other files are in the record
+    for name, number in without[:1]:  # other files are in the record
         yield _(
-            "{name}: {num_without} of {value} records lack the field that was read. Specify the right field with"
-            " --field, or several fields: --field text,content"
-        ).format(name=name, num_without=f"{num_without:,}", value=f"{number:,}")
+            "{name}: most records ({number:,}) lack the field that was read. Specify the right field with --field, or"
+            " several fields: --field text,content"
+        ).format(name=name, number=number)
     if num_undecodable := result.total.num_dropped(UNDECODABLE):
         yield _(
             "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig, result_settings
-from elmo_zh.corpus.cleaning import CLEANING_STEPS, EMPTY, LineCleaner
+from elmo_zh.corpus.cleaning import EMPTY, LineCleaner
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers.formats import require_fields
 from elmo_zh.corpus.sources import Sources
@@ -47,8 +47,6 @@ from elmo_zh.text.segmenters import describe_segmenter
 # nor so large that workers wait long for the last one.
 _WANTED_SHARDS = 64
 _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
-# All steps that may change a line, in the order in which they run.
-STEPS = (*CLEANING_STEPS, "fold_fullwidth", "remove_control", "unicode_form", "script", "collapse_whitespace")
 # These texts are keys of the stage record, so their wording is fixed.
 REASONS = {DUPLICATE: N_("duplicate lines"), BOILERPLATE: N_("boilerplate lines")}
 # How many paragraphs are written at a time.
@@ -68,15 +66,13 @@ class CorpusPreparation:
         return cls(LineCleaner.build(config), TextPreparation.build(config, user_dictionary))
 
     def sentences(self, line: str, tally: Tally) -> list[list[str]]:
-        """Return the tokens of each sentence in a raw line, [] for a dropped line; count the line and its changes."""
+        """Return the tokens of each sentence in a raw line, [] for a dropped line; count the line."""
         cleaned = self.cleaner.clean(line, tally)
         if cleaned is None:
             return []
-        texts = self.preparation.sentence_texts(cleaned, tally.change)
-        segment = self.preparation.segment
-        sentences = [tokens for text in texts if (tokens := segment(text))]
+        sentences = self.preparation.sentences(cleaned)
         if sentences:
-            tally.keep(line, sum(map(len, texts)))
+            tally.keep(line)
         else:
             tally.drop_line(EMPTY, line)
         return sentences
@@ -132,7 +128,6 @@ class SegmentCounts:
     """Counts of text in the segment stage; `characters` is the sum of `kept_characters` and `dropped`."""
 
     files: int = 0
-    documents: int = 0
     lines: int = 0
     characters: int = 0
     kept_characters: int = 0
@@ -284,7 +279,7 @@ class SegmentJob:
 
 
 def _add_up(result: SegmentedCorpus) -> None:
-    for name in ("documents", "lines", "characters", "kept_characters"):
+    for name in ("lines", "characters", "kept_characters"):
         setattr(result.counts, name, getattr(result.total, name))
     dropped = sorted(result.total.dropped.items())
     result.counts.dropped = {reason: found.characters for reason, found in dropped if found.characters}

@@ -40,8 +40,6 @@ _INVISIBLE = re.compile(
 _STABLE = " -~\u4e00-\u9fff\u00b7\u2014\u2018\u2019\u201c\u201d\u3001\u3002\u3008-\u3011"
 _STABLE_SIGNS = "\u2026\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 _NOTHING = re.compile("")
-# Called with the name of a step and the text before and after it, for each change.
-OnChange = Callable[[str, str, str], None]
 
 
 class Edit(NamedTuple):
@@ -93,14 +91,12 @@ class Normaliser:
 
     def __call__(self, text: str) -> str:
         """Return the normalised text."""
-        return self._normalised(text, self._steps_for(text), None)
+        return self._normalised(text, self._steps_for(text))
 
-    def sentence_texts(self, line: str, sentences: Iterable[str], on_change: OnChange | None = None) -> list[str]:
+    def sentence_texts(self, line: str, sentences: Iterable[str]) -> list[str]:
         """Normalise each sentence of a line separately, after a quick check of the whole line."""
         steps = self._steps_for(line)
-        if not steps:
-            return list(sentences)
-        return [self._normalised(sentence, steps, on_change) for sentence in sentences]
+        return [self._normalised(sentence, steps) for sentence in sentences]
 
     def _steps_for(self, text: str) -> tuple[Step, ...]:
         """Return the steps, starting from the first one that may change the text or a substring of it."""
@@ -112,12 +108,9 @@ class Normaliser:
         return ()
 
     @staticmethod
-    def _normalised(text: str, steps: Iterable[Step], on_change: OnChange | None) -> str:
+    def _normalised(text: str, steps: Iterable[Step]) -> str:
         for step in steps:
-            changed = step.apply(text)
-            if on_change is not None and changed != text:
-                on_change(step.name, text, changed)
-            text = changed
+            text = step.apply(text)
         return text
 
     def with_spans(self, text: str) -> tuple[str, NDArray[np.int32]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elmo_zh.config import TextConfig
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.entries import Entries
-from elmo_zh.text.normalise import Normaliser, OnChange, build_normaliser, keeps_tokens
+from elmo_zh.text.normalise import Normaliser, build_normaliser, keeps_tokens
 from elmo_zh.text.segmenters import Segmenter, build_segmenter
 from elmo_zh.text.segmenters.user_dictionary import read_user_dictionary
 from elmo_zh.text.sentences import iter_pieces, split_between_tokens, split_sentences
@@ -90,10 +90,10 @@ class TextPreparation:
         """Return the tokens of each sentence in a raw line, leaving out sentences without tokens."""
         return [tokens for text in self.sentence_texts(line) if (tokens := self.segment(text))]
 
-    def sentence_texts(self, line: str, on_change: OnChange | None = None) -> list[str]:
+    def sentence_texts(self, line: str) -> list[str]:
         """Return the normalised sentence texts of a raw line, including those without tokens."""
         split = split_between_tokens if self.keeps_tokens else split_sentences
-        return self.normalise.sentence_texts(line, split(line) if self.split_at_sentence_ends else (line,), on_change)
+        return self.normalise.sentence_texts(line, split(line) if self.split_at_sentence_ends else (line,))
 
 
 def align_sentences(

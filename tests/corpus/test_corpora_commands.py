@@ -35,11 +35,10 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     lines = ["今 天 下 雨 ， 路 上 的 行 人 都 打 着 伞 。", "好 。", "苹 果 。", "香 蕉 。", "山 水 。"]
     assert Path("run/segmented/train-00000.txt").read_text(encoding="utf-8").splitlines() == lines
     found = record_of(Path("run"), "segment")
-    counts = {"characters": 29, "kept_characters": 26, "dropped": {"lines with undecodable bytes": 3}, "documents": 4}
+    counts = {"characters": 29, "kept_characters": 26, "dropped": {"lines with undecodable bytes": 3}}
     assert {name: found["counts"][name] for name in counts} == counts
     assert found["sources"]["d.txt"] == {
         "read_as": [{"format": "text", "encoding": "utf-8", "field": "", "files": 1}],
-        "documents": 1,
         "characters": 6,
         "kept_characters": 3,
         "dropped": {"lines with undecodable bytes": {"count": 1, "characters": 3}},

@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import (
-    Found,
-    LedgerEntry,
-    Tally,
-    visible,
-)
+from elmo_zh.corpus.counts import Found, Tally, visible
 from elmo_zh.segmenting.segment_corpus import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
@@ -36,26 +31,17 @@ def counts_of(lines: Sequence[str]) -> Tally:
 
 def test_by_hand() -> None:
     counts = Tally()
-    counts.change("remove_markup", "<b>今</b>", "今")
-    counts.change("remove_markup", "<i>天</i>好", "天好")
     counts.notice("odd")
-    counts.keep("<b>今</b><i>天</i>好", 3)
-    counts.change("remove_markup", "<b></b>", "")
+    counts.keep("<b>今</b><i>天</i>好")
     counts.notice("odd")
     counts.drop_line("empty", "<b></b>")
     counts.drop_line("empty", "")
     assert counts == Tally(
         lines=3,
         kept_characters=17,
-        normalised_characters=3,
-        changed={"remove_markup": Found(1, 17, 3, [("<b>今</b>", "今")])},
-        dropped={"empty": Found(2, 7, 0, ["<b></b>"])},
-        noticed={"odd": Found(1, 17, 0, ["<b>今</b><i>天</i>好"])},
+        dropped={"empty": Found(2, 7, ["<b></b>"])},
+        noticed={"odd": Found(1, 17, ["<b>今</b><i>天</i>好"])},
     )
-    assert list(counts.ledger(["unicode_form", "remove_markup"])) == [
-        LedgerEntry("unicode_form", 0, 17, 17),
-        LedgerEntry("remove_markup", 1, 17, 3),
-    ]
 
 
 @settings(deadline=None, max_examples=53)
@@ -69,7 +55,7 @@ def test_parts_merged_in_order_are_the_whole(lines: list[str], cuts: list[int]) 
         part = pickle.loads(pickle.dumps(counts_of(lines[start:end])))
         merged.add(msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(part))), Tally))
     assert merged == whole
-    assert list(merged.changed) == list(whole.changed)
+    assert list(merged.noticed) == list(whole.noticed)
 
 
 # Examples that can be shown to people

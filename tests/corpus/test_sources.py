@@ -4,7 +4,6 @@ import gzip
 import io
 import os
 import sys
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from messages import message_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.counts import Tally
-from elmo_zh.corpus.read_source import read_documents
+from elmo_zh.corpus.read_source import read_lines
 from elmo_zh.corpus.sources import find_sources, gathered_sources
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import CorpusError
@@ -121,8 +120,7 @@ def gathered_lines(folder: Path, *arguments: str) -> dict[str, list[str]]:
     found = {}
     with gathered_sources(arguments, folder / "run", folder / "fetched") as sources:
         for source in sources.sources:
-            documents = read_documents(source, TextConfig(), Tally())
-            found[source.name] = [line for document in documents for line in document]
+            found[source.name] = list(read_lines(source, TextConfig(), Tally()))
     assert not (folder / "fetched").exists()
     return found
 
@@ -152,7 +150,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, size: int) -> None
     path = tmp_path / "a.txt"
     path.write_text("今天。\n" * 100_003, encoding="utf-8")
     (source,) = find_sources([str(path)]).sources
-    lines = chain.from_iterable(read_documents(source, TextConfig(), Tally()))
+    lines = read_lines(source, TextConfig(), Tally())
     assert next(lines) == "今天。"
     os.truncate(path, size)
     assert message_of(CorpusError, lambda: list(lines)) == (

@@ -33,7 +33,7 @@ def test_a_corpus_that_is_all_sample_gives_the_figures_of_its_run() -> None:
     assert shares == sorted(shares)
     succeed("pipeline", corpus, "--run", "run", *FAST, *TINY)
     stages, figures = elmo_zh("info", "run", "--json").result()["stages"], plan["figures"]
-    for name in ("documents", "characters", "kept_characters"):
+    for name in ("characters", "kept_characters"):
         assert figures[name] == stages["segment"][name]
     for name in ("sentences", "tokens"):
         assert figures[name] == stages["segment"][f"train_{name}"] + stages["segment"][f"heldout_{name}"]

@@ -71,4 +71,3 @@ def test_what_time_does_not_suffice_for_is_like_what_was_read(
     part = sample_of(tmp_path, seconds=seconds, seed=seed)
     assert part.num_unreached > 0
     assert part.totals["characters"] == pytest.approx(truth.totals["characters"], rel=0.25)
-    assert part.totals["documents"] == pytest.approx(truth.totals["documents"], rel=0.5)

@@ -20,9 +20,8 @@ def write_shards(folder: Path, texts: list[list[str]], config: TextConfig) -> li
     shards = []
     for number, lines in enumerate(texts):
         writer = TextShardWriter(Files(FinishedPart(folder, f"{number:05d}")), 10**6, key_rule(config))
-        writer.start_document(0)
         for line in lines:
-            writer.write(line)
+            writer.write(0, line)
         writer.finish()
         shards += [TextShard(folder / f"{number:05d}.00000")] * len(writer.sizes)
     return shards
@@ -84,29 +83,27 @@ def test_repeated_lines_are_those_of_a_dictionary(
 
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=7)
-DOCUMENTS = st.lists(st.tuples(st.integers(0, 3), st.lists(LINE, max_size=5)), max_size=9)
+SOURCES = st.lists(st.lists(LINE, max_size=5), max_size=9)
 
 
 @settings(deadline=None, max_examples=101)
-@given(DOCUMENTS, st.integers(1, 60))
-def test_lines_sources_and_documents(
-    tmp_path_factory: pytest.TempPathFactory, documents: list[tuple[int, list[str]]], shard_bytes: int
+@given(SOURCES, st.integers(1, 60))
+def test_lines_and_sources(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[list[str]], shard_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
     writer = TextShardWriter(Files(FinishedPart(folder, "a")), shard_bytes, None)
-    for source, lines in documents:
-        writer.start_document(source)
-        for line in lines:
-            writer.write(line)
+    given = [(source, line) for source, lines in enumerate(sources) for line in lines]
+    for source, line in given:
+        writer.write(source, line)
     writer.finish()
-    given = [(number, source, line) for number, (source, lines) in enumerate(documents) for line in lines]
     for shard_number, num_bytes in enumerate(writer.sizes):
         shard = TextShard(folder / f"a.{shard_number:05d}")
         lines = list(shard.iter_lines())
         of_shard, given = given[: len(lines)], given[len(lines) :]
-        assert lines == [line for *_, line in of_shard]
+        assert lines == [line for _, line in of_shard]
         assert shard.load_runs().tolist() == [
-            [source, len(list(run))] for (_, source), run in groupby(of_shard, lambda line: line[:2])
+            [source, len(list(run))] for source, run in groupby(of_shard, lambda line: line[0])
         ]
         assert shard.file("txt").stat().st_size == num_bytes
     assert not given

@@ -1,1 +1,1 @@
-"""Read decoded files by their format, into documents of lines, records or labelled examples."""
+"""Read decoded files by their format, into lines, records or labelled examples."""

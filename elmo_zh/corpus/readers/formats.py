@@ -16,11 +16,10 @@ _HEAD_CHARACTERS = 2**16
 
 
 class Record(NamedTuple):
-    """A line of a text, with the other columns or fields of its record, and the number of its document in the file."""
+    """A line of a text, with the other columns or fields of its record."""
 
     line: str
     columns: Mapping[str, str] = {}
-    document: int = 0
 
 
 Reader = Callable[[DecodedText, TextConfig, Tally], Iterator[Record]]
@@ -30,8 +29,8 @@ Reader = Callable[[DecodedText, TextConfig, Tally], Iterator[Record]]
 class CorpusFormat:
     """A corpus format as registered in `elmo_zh.choices.CORPUS_FORMATS`."""
 
-    # Yields the lines of a decoded file; those of a document come together. If the text `is_numbered`, each record is
-    # one line, even without text, with its columns. Counts in the tally what is left out.
+    # Yields the lines of a decoded file. If the text `is_numbered`, each record is one line, even without text, with
+    # its columns. Counts in the tally what is left out.
     read: Reader
     # Files with these suffixes, such as ".csv", are taken from folders and read in this format.
     suffixes: tuple[str, ...] = ()

@@ -129,38 +129,24 @@ _ARTICLE = re.compile(r"\s*<doc [^>]*>")
 
 
 def read_plain(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines of plain text; a document is the whole file, a paragraph between empty lines, or a line."""
-    lines, number, was_empty = _plain_lines(text, config, tally), 0, False
-    if config.document == "file" or text.is_numbered:
-        yield from map(Record, lines)
-        return
-    for line in lines:
-        is_empty = not line.strip()
-        number += config.document == "line" or (was_empty and not is_empty)
-        was_empty = is_empty
-        yield Record(line, {}, number)
-
-
-def _plain_lines(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[str]:
     """Return the lines, joined if the settings say so; note a layout that would make wrong words."""
     if config.join_lines:
-        return joined_lines(text.lines(), usual_width(text.head(_HEAD_CHARACTERS)))
-    if config.format == "auto" and text.is_start:
+        return map(Record, joined_lines(text.lines(), usual_width(text.head(_HEAD_CHARACTERS))))
+    if config.format == "auto":
         layout, example = find_layout(text.head(_HEAD_CHARACTERS))
         if layout and not (layout == "words" and config.segmenter == "whitespace"):
             tally.layouts.setdefault(layout, example)
-    return text.lines()
+    return map(Record, text.lines())
 
 
 def _read_wikiextractor(text: DecodedText, _config: TextConfig, _tally: Tally) -> Iterator[Record]:
     """Yield the lines of the articles, with the id, url and title of each article as columns."""
-    number, columns = 0, dict[str, str]()
+    columns = dict[str, str]()
     for line in text.lines():
         if line.startswith("<doc ") and line.endswith(">"):
-            number += 1
             columns = _attributes(line)
         elif line != "</doc>":
-            yield Record(html.unescape(without_variants(line)), columns, number)
+            yield Record(html.unescape(without_variants(line)), columns)
 
 
 def _attributes(tag: str) -> dict[str, str]:
@@ -169,9 +155,8 @@ def _attributes(tag: str) -> dict[str, str]:
 
 _TAG_LINE = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)/?>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-# Elements that hold a document; and all elements at whose tags a sentence ends.
-_DOCUMENTS = ("text", "doc", "article")
-_BLOCKS = (*_DOCUMENTS, "p", "div", "head", "s")
+# Elements at whose tags a sentence ends.
+_BLOCKS = ("text", "doc", "article", "p", "div", "head", "s")
 _ENDS = ("。", "！", "？", "!", "?")
 _CONLLU_COLUMNS = 8
 _LONGEST_TOKEN, _MEAN_TOKEN = 20, 4
@@ -198,12 +183,11 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
     """Yield the sentences of a vertical file, with the attributes of the elements around them, such as text_year."""
     elements: list[tuple[str, dict[str, str]]] = []
     tokens: list[str] = []
-    document = 0
 
     def sentence() -> Iterator[Record]:
         if tokens:
             columns = {f"{name}_{key}": value for name, values in elements for key, value in values.items()}
-            yield Record(" ".join(tokens), columns, document)
+            yield Record(" ".join(tokens), columns)
             tokens.clear()
 
     for line in text.whole_lines():
@@ -216,7 +200,6 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
             while elements and elements.pop()[0] != tag[2]:
                 pass
         elif tag and not line.rstrip().endswith("/>"):
-            document += tag[2] in _DOCUMENTS
             elements.append((tag[2], _attributes(tag[3])))
         elif token:
             tokens.append(html.unescape(token))

@@ -17,9 +17,9 @@ from elmo_zh.corpus.readers.rows import (
     Cells,
     Row,
     as_values,
-    iter_items,
+    items_in,
     iter_rows,
-    iter_texts,
+    load_json,
     open_rows,
     other_columns,
     starts_as_json,
@@ -83,17 +83,16 @@ class _Opened(NamedTuple):
             raise self.no_text
 
     def lines(self, tally: Tally) -> Iterator[Record]:
-        """Yield the lines of the texts; the texts of one row form a document."""
-        for texts, row in self.iter_texts(tally):
+        """Yield the lines of the texts."""
+        for texts, _row in self.iter_texts(tally):
             for text in texts:
-                for line in lines_of(text):
-                    yield Record(line, {}, row.number)
+                yield from map(Record, lines_of(text))
 
     def numbered(self, tally: Tally) -> Iterator[Record]:
         """Yield each row as one line, in which line ends are spaces so that positions stay valid, with its columns."""
         for texts, row in self.iter_texts(tally):
             line = " ".join(texts).replace("\n", " ").replace("\r", " ")
-            yield Record(line, other_columns(values_with_paths(row.values), self.paths), row.number)
+            yield Record(line, other_columns(values_with_paths(row.values), self.paths))
 
 
 def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
@@ -108,16 +107,10 @@ def texts_at(values: Any, paths: Sequence[str]) -> list[str]:
 
 
 def _read(kind: str, text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines of the text in each row as a document or, if rows are numbered, each row as one line."""
+    """Yield the lines of the text in each row or, if rows are numbered, each row as one line."""
     bad = None if text.is_numbered or config.bad_bytes == "strict" else tally
     opened = _open(kind, text, config, tally, bad)
     return opened.numbered(tally) if text.is_numbered else opened.lines(tally)
-
-
-def read_part_of_json_lines(text: DecodedText, field: str, config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines in a byte range of JSON lines; `field` names the fields detected in the whole file."""
-    rows = iter_rows(text, "jsonl", bad=None if config.bad_bytes == "strict" else tally)
-    return _Opened(rows, list(parse_fields(field)) or [""]).lines(tally)
 
 
 def _open(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
@@ -161,7 +154,9 @@ def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[li
 def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
     """Open JSON; the fields are those that the user named, or the one that clearly holds the text."""
     if kind == "json":
-        texts = list(islice(iter_texts(text), _SAMPLE_TEXTS))
+        value = load_json(text)
+        all_texts = (pair for item in items_in(value) for pair in texts_with_paths(as_values(item)))
+        texts = list(islice(all_texts, _SAMPLE_TEXTS))
     else:
         rows = iter_rows(text, kind, bad=bad)
         first = list(islice(rows, _SAMPLE_RECORDS))
@@ -188,7 +183,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
         tally.add_fields(path for path, count in num_han.items() if count and path not in ("", field))
     tally.read_field = listed(paths)
     if kind == "json":
-        items = enumerate(iter_items(text, paths), start=1)
+        items = enumerate(items_in(value, paths), start=1)
         return _Opened((Row(number, as_values(item)) for number, item in items), paths, no_text)
     return _Opened(chain(first, rows), paths, no_text)
 

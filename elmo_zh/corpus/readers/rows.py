@@ -3,19 +3,22 @@
 import csv
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from elmo_zh.corpus.content import UnsuitableError, too_long
+from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.counts import Tally
-from elmo_zh.corpus.encodings import DecodedText, without_surrogates
+from elmo_zh.corpus.encodings import DecodedText, require_length, without_surrogates
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import parse_json
 
 LONGEST_CELL = 2**24
 LONGEST_RECORD = 2**26
+# A file of JSON is held in memory.
+LONGEST_JSON = 2**27
 # Reason in a tally.
 NOT_JSON = N_("lines that are not JSON")
 # Some tables have signs such as _!_ or || between columns; at least this many lines must show it.
@@ -101,7 +104,7 @@ def table(name: str, rows: Iterable[Cells], size: int, *, skips_blank: bool = Fa
 
 def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]:
     if kind == "json" or _LIST_OF_OBJECTS.match(text.head(2**10)):
-        yield from (Row(number, as_values(item)) for number, item in enumerate(iter_items(text), start=1))
+        yield from (Row(number, as_values(item)) for number, item in enumerate(items_in(load_json(text)), start=1))
         return
     number = 0
     for line_number, line in enumerate(text.whole_lines(LONGEST_RECORD), start=1):
@@ -186,8 +189,6 @@ def _joined_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_joined_pairs)
-_NOT_BLANK = re.compile(r"[^ \t\r\n]")
-_AFTER_VALUE = re.compile(r"[,:\]} \t\r\n]")
 
 
 def values_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str | int | float]]:
@@ -240,147 +241,45 @@ def starts_as_objects(head: str) -> bool:
     return starts_as_json_lines(head) or bool(_LIST_OF_OBJECTS.match(head))
 
 
-# The characters that are decoded at a time; a value that needs more is decoded again with twice as many.
-_CHUNK = 2**16
-# An error this close to the end of the text read so far may come from an unfinished escape, number or name.
-_UNFINISHED = 16
+def load_json(text: DecodedText) -> Any:
+    """Return the value that a JSON file consists of, held in memory.
+
+    Raises:
+        UnsuitableError: If the file is too long or, from its start on, not JSON.
+        CorpusError: If it is damaged.
+    """
+    require_length(text, LONGEST_JSON, "JSON")
+    try:
+        return parse_json("".join(text.chunks()), _DECODER.decode)
+    except ValueError as error:
+        line = _("line {number}").format(number=getattr(error, "lineno", 1))
+        unsuitable = UnsuitableError(
+            text.name,
+            N_("not JSON, or truncated"),
+            _("Check the file's format, or download the file again."),
+            f"{getattr(error, 'msg', error)}, {line}",
+        )
+        raise CorpusError(*unsuitable.messages) if getattr(error, "pos", 0) > 1 else unsuitable from None
 
 
-def iter_items(text: DecodedText, paths: Collection[str] = ()) -> Iterator[Any]:
-    """Yield the records of a JSON file: the items of its outermost array or, with `paths`, of the arrays on them.
+def items_in(value: Any, paths: Collection[str] = ()) -> list[Any]:
+    """Return the records of a JSON file: the items of its outermost array or, with `paths`, of the arrays on them.
 
     A path is the keys to a value, joined by dots; arrays do not appear in it. A record inside objects comes inside the
     same keys, so that the paths in it are those in the file. A file without such an array is one record.
     """
-    has_items = False
-    for keys, value, is_item in _JsonFile(text).values():
+    items: list[Any] = []
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while waiting:
+        keys, inner = waiting.pop()
         array = ".".join(keys)
-        if is_item and (not keys or any(path == array or path.startswith(f"{array}.") for path in paths)):
-            has_items = True
-            yield _inside(keys, value)
-    if not has_items and (whole := _JsonFile(text).whole()) != []:
-        yield whole
-
-
-def iter_texts(text: DecodedText) -> Iterator[tuple[str, str]]:
-    """Yield the path and the value of each text in a JSON file."""
-    for keys, value, _is_item in _JsonFile(text).values():
-        yield from texts_with_paths(as_values(_inside(keys, value)))
-
-
-def _inside(keys: Sequence[str], value: Any) -> Any:
-    for key in reversed(keys):
-        value = {key: value}
-    return value
-
-
-class _JsonFile:
-    """A JSON file that is decoded value by value, in memory for the longest value."""
-
-    def __init__(self, text: DecodedText) -> None:
-        self._name, self._chunks = text.name, text.chunks()
-        # What is not decoded starts at `_place`, after `_num_values` values; `_text` starts in line `_num_lines`.
-        self._text, self._place, self._num_values, self._num_lines = "", 0, 0, 1
-
-    def whole(self) -> Any:
-        """Return the value that the file consists of."""
-        value = self._value()
-        self._require_end()
-        return value
-
-    def values(self) -> Iterator[tuple[Sequence[str], Any, bool]]:
-        # `_place`: where the undecoded text starts, after `_num_values` values; `_text` starts in line `_num_lines`.
-        try:
-            yield from self._values(())
-        except RecursionError:
-            raise self._wrong("it is nested too deep", 0) from None
-        self._require_end()
-
-    def _values(self, keys: tuple[str, ...]) -> Iterator[tuple[Sequence[str], Any, bool]]:
-        sign = self._sign()
-        if sign not in ("{", "["):
-            yield keys, self._value(), False
-            return
-        end = "}" if sign == "{" else "]"
-        self._place += 1
-        is_first = True
-        while self._sign() != end:
-            if not is_first:
-                self._take(",")
-            is_first = False
-            if sign == "[":
-                yield keys, self._value(), True
-            else:
-                key = self._value()
-                self._take(":")
-                yield from self._values((*keys, str(key)))
-        self._place += 1
-
-    def _sign(self) -> str:
-        """Return the next character that is not white space, or "" at the end."""
-        while True:
-            match = _NOT_BLANK.search(self._text, self._place)
-            self._place = match.start() if match else len(self._text)
-            if match or not self._read():
-                return match[0] if match else ""
-
-    def _take(self, sign: str) -> None:
-        if self._sign() != sign:
-            raise self._wrong(f"expecting {sign}", self._place)
-        self._place += 1
-
-    def _require_end(self) -> None:
-        if self._sign():
-            raise self._wrong("extra data", self._place)
-
-    def _value(self) -> Any:
-        self._sign()
-        while True:
-            problem, place = "", 0
-            try:
-                value, end = parse_json(self._text, lambda text: _DECODER.raw_decode(text, self._place))
-            except ValueError as error:
-                problem, place = getattr(error, "msg", str(error)), getattr(error, "pos", 0)
-                is_whole = place < len(self._text) - _UNFINISHED and not problem.startswith("Unterminated")
-            else:
-                # A number may go on, as 1.5 does after "1.".
-                is_whole = end < len(self._text) - _UNFINISHED or _AFTER_VALUE.match(self._text, end) is not None
-            if not is_whole and self._read():
-                continue
-            if problem:
-                raise self._wrong(problem, place)
-            self._place = end
-            self._num_values += 1
-            return value
-
-    def _read(self) -> bool:
-        """Read as much as is left or more, so that long values are decoded few times; return whether there was more."""
-        self._num_lines += self._text.count("\n", 0, self._place)
-        parts = [self._text[self._place :]]
-        num_left = len(parts[0])
-        if num_left > LONGEST_RECORD:
-            place = _("{name}: line {number}").format(name=self._name, number=self._num_lines)
-            raise too_long(place, LONGEST_RECORD)
-        num_wanted = max(num_left, _CHUNK)
-        for chunk in self._chunks:
-            parts.append(chunk)
-            num_wanted -= len(chunk)
-            if num_wanted <= 0:
-                break
-        self._text, self._place = "".join(parts), 0
-        return len(self._text) > num_left
-
-    def _wrong(self, problem: str, place: int) -> CorpusError:
-        """Return the error for a file that is not JSON or, if it has begun as JSON, is damaged."""
-        line = self._num_lines + self._text.count("\n", 0, place)
-        unsuitable = UnsuitableError(
-            self._name,
-            N_("not JSON, or truncated"),
-            _("Check the file's format, or download the file again."),
-            f"{problem}, {_('line {number}').format(number=line)}",
-        )
-        has_begun = self._num_values or place > self._place + 1
-        return CorpusError(*unsuitable.messages) if has_begun else unsuitable
+        if isinstance(inner, dict):
+            waiting.extend(((*keys, key), item) for key, item in reversed(inner.items()))
+        elif isinstance(inner, list) and (
+            not keys or any(path == array or path.startswith(f"{array}.") for path in paths)
+        ):
+            items.extend(reduce(lambda item, key: {key: item}, reversed(keys), item) for item in inner)
+    return items or ([] if value == [] else [value])
 
 
 def starts_as_json(head: str) -> bool:

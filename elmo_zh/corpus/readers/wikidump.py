@@ -24,14 +24,14 @@ _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)
 
 def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield the lines of each article, skipping redirects, other namespaces and pages without wikitext."""
-    for number, page in enumerate(_pages(text)):
+    for page in _pages(text):
         title = page.findtext("{*}title") or "(no title)"
         reason = _reason_to_pass_over(page)
         if reason:
             tally.pass_over(reason, title)
         else:
             source = page.findtext("{*}revision/{*}text") or ""
-            yield from (Record(line, {}, number) for line in wikitext_lines(source, tally))
+            yield from map(Record, wikitext_lines(source, tally))
 
 
 def _reason_to_pass_over(page: Any) -> str:

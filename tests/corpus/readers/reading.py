@@ -8,8 +8,6 @@ import lzma
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +15,7 @@ from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import Content
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, Encoding
-from elmo_zh.corpus.read_source import read_documents
+from elmo_zh.corpus.read_source import read_lines
 from elmo_zh.corpus.sources import find_sources
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -41,9 +39,9 @@ def text_of(text: str, name: str = "a.txt") -> DecodedText:
     return DecodedText(content_of(text.encode("utf-8", "surrogatepass"), name), Encoding("utf-8", 0))
 
 
-def documents_of(reader: Callable[..., Any], text: str, tally: Tally | None = None, **settings: str) -> list[list[str]]:
+def lines_from(reader: Callable[..., Any], text: str, tally: Tally | None = None, **settings: str) -> list[str]:
     records = reader(text_of(text), TextConfig(**settings), tally if tally is not None else Tally())
-    return [[record.line for record in document] for _, document in groupby(records, key=attrgetter("document"))]
+    return [record.line for record in records]
 
 
 def dropped_of(tally: Tally) -> dict[str, int]:
@@ -62,6 +60,5 @@ def read(path: Path, tally: Tally | None = None, **settings: Any) -> list[str]:
     return [
         line
         for source in find_sources([str(path)]).sources
-        for document in read_documents(source, TextConfig(**settings), tally)
-        for line in document
+        for line in read_lines(source, TextConfig(**settings), tally)
     ]

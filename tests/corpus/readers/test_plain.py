@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 from contract.command_line import elmo_zh
-from corpus.readers.reading import documents_of, dropped_of, read, text_of
+from corpus.readers.reading import dropped_of, read, text_of
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import is_corpus_name, is_other_name
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.readers.formats import find_format
-from elmo_zh.corpus.readers.plain import LAYOUTS, find_layout, read_plain
+from elmo_zh.corpus.readers.plain import LAYOUTS, find_layout
 from elmo_zh.corpus.sources import find_sources
 
 
@@ -67,24 +67,6 @@ def test_names(name: str, is_corpus: bool, is_other: bool) -> None:
     assert (is_corpus_name(name), is_other_name(name)) == (is_corpus, is_other)
 
 
-# Documents of plain text and of wikiextractor's own format
-
-
-TEXT = "一\n二\n\n \n三\n\n"
-
-
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        ("file", [["一", "二", "", " ", "三", ""]]),
-        ("paragraph", [["一", "二", "", " "], ["三", ""]]),
-        ("line", [["一"], ["二"], [""], [" "], ["三"], [""]]),
-    ],
-)
-def test_documents_hold_all_lines_in_order(document: str, expected: list[list[str]]) -> None:
-    assert documents_of(read_plain, TEXT, document=document) == expected
-
-
 CWB = '<text id="A" year="1998">\n<s>\n我们\tr\n爱\tv\nA&amp;B\tn\n</s>\n<s>\n好\ta\n。\tw\n</s>\n</text>\n'
 CWB += '<text id="B" year="2001">\n<s>\n再见\tv\n</s>\n</text>\n'
 OURS = '<s id="1" line="0">\n<node>\n苹果\n</node>\n很\n好\n</s>\n<s id="2" line="4">\n吃\n苹果\n</s>\n'
@@ -124,14 +106,11 @@ def test_layouts_that_are_read(tmp_path: Path, content: str, kind: str, lines: l
         assert [record.line for record in input_text(source, TextConfig()).records()] == lines
 
 
-def test_attributes_of_elements_are_columns_and_texts_are_documents(tmp_path: Path) -> None:
+def test_attributes_of_elements_are_columns(tmp_path: Path) -> None:
     (tmp_path / "a.vrt").write_text(CWB, encoding="utf-8")
     [source] = find_sources([str(tmp_path / "a.vrt")]).sources
     columns = [dict(record.columns) for record in input_text(source, TextConfig()).records()]
     assert columns == [{"text_id": "A", "text_year": "1998"}] * 2 + [{"text_id": "B", "text_year": "2001"}]
-    tally = Tally()
-    read(tmp_path / "a.vrt", tally)
-    assert tally.documents == 2
 
 
 def test_articles_of_wikiextractor_have_columns_and_one_variant(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """HTML and Markdown to prose."""
 
 import pytest
-from corpus.readers.reading import documents_of, dropped_of
+from corpus.readers.reading import dropped_of, lines_from
 
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.readers import prose as module
@@ -31,13 +31,13 @@ from elmo_zh.corpus.readers.prose import read_html, read_markdown
 )  # fmt: skip
 def test_prose(source: str, expected: list[str]) -> None:
     tally = Tally()
-    assert documents_of(read_html, source, tally) == ([expected] if expected else [])
+    assert lines_from(read_html, source, tally) == expected
     assert tally.characters == sum(dropped_of(tally).values())
 
 
 def test_what_is_left_out_is_counted() -> None:
     tally = Tally()
-    documents_of(read_html, "<script>abc</script><nav>一<a>二</a></nav><table><td>三<td>四五</table><!--六-->", tally)
+    lines_from(read_html, "<script>abc</script><nav>一<a>二</a></nav><table><td>三<td>四五</table><!--六-->", tally)
     assert dropped_of(tally) == {
         "html: script": 3,
         "html: nav": 2,
@@ -48,13 +48,13 @@ def test_what_is_left_out_is_counted() -> None:
 
 def test_a_page_is_parsed_in_pieces_however_deep_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_LINE", 101)
-    (lines,) = documents_of(read_html, "<div>" * 50_000 + "天" * 211 + "</div>" * 50_000 + "<p>完")
+    lines = lines_from(read_html, "<div>" * 50_000 + "天" * 211 + "</div>" * 50_000 + "<p>完")
     assert "".join(lines) == "天" * 211 + "完"
 
 
 def test_entities_that_a_page_declares_are_not_expanded() -> None:
     source = '<!DOCTYPE html [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><p>甲&b;乙</p>'
-    assert "aaaa" not in "".join(documents_of(read_html, source)[0][-1:])
+    assert "aaaa" not in "".join(lines_from(read_html, source)[-1:])
 
 
 SOURCE = """---
@@ -91,9 +91,9 @@ print("代码")
 
 def test_prose_and_counts() -> None:
     tally = Tally()
-    assert documents_of(read_markdown, SOURCE, tally) == [
-        ["标题 一", "今天a()下雨，见网站。第二行", "换行好", "项一", "项二", "引文", "盒子里。"]
-    ]
+    assert lines_from(read_markdown, SOURCE, tally) == [
+        "标题 一", "今天a()下雨，见网站。第二行", "换行好", "项一", "项二", "引文", "盒子里。",
+    ]  # fmt: skip
     assert dropped_of(tally) == {
         "markdown: front matter": 8,
         "markdown: picture": 1,
@@ -105,4 +105,4 @@ def test_prose_and_counts() -> None:
 
 @pytest.mark.parametrize("sign", ["[", "*a ", "> ", "- ", "![", "`"])
 def test_hostile_paragraphs_end(sign: str) -> None:
-    assert len(documents_of(read_markdown, sign * 50_000 + "完")) <= 1
+    lines_from(read_markdown, sign * 50_000 + "完")

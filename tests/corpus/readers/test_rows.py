@@ -3,19 +3,19 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus.readers.reading import documents_of, dropped_of, items_of, read, text_of
+from corpus.readers.reading import dropped_of, items_of, lines_from, read, text_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from messages import message_of
 
 from elmo_zh.config import TextConfig
+from elmo_zh.corpus.content import UnsuitableError
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.readers import rows as module
@@ -30,19 +30,19 @@ from elmo_zh.text.preparation import TextPreparation
 @pytest.mark.parametrize(
     ("read", "text", "expected"),
     [
-        *((CSV.read, f"id{sign}text\n1{sign}苹果\n", [["苹果"]]) for sign in ",\t;|"),
-        (CSV.read, 'label,review\n1,"他：""好,真好。""\n第二行"\n0,一般\n', [['他："好,真好。"', "第二行"], ["一般"]]),
-        (TSV.read, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n", [["苹果"], ["香蕉"]]),  # a header in English is no text
-        (TSV.read, '"苹果\t1\n香"蕉"\t2\n', [['"苹果'], ['香"蕉"']]),
-        (CSV.read, 'id,text\n1,"苹果\n香蕉"', [["苹果", "香蕉"]]),
-        (CSV.read, "id,text\r1,苹果\r2,香蕉\r", [["苹果"], ["香蕉"]]),
-        (TSV.read, "id\ttext\r1\t苹果\r2\t香蕉\r", [["苹果"], ["香蕉"]]),
-        (CSV.read, "id,text\n1,苹\0果\n", [["苹\0果"]]),
+        *((CSV.read, f"id{sign}text\n1{sign}苹果\n", ["苹果"]) for sign in ",\t;|"),
+        (CSV.read, 'label,review\n1,"他：""好,真好。""\n第二行"\n0,一般\n', ['他："好,真好。"', "第二行", "一般"]),
+        (TSV.read, "id\ttitle_zh\n1\t苹果\n2\t香蕉\n", ["苹果", "香蕉"]),  # a header in English is no text
+        (TSV.read, '"苹果\t1\n香"蕉"\t2\n', ['"苹果', '香"蕉"']),
+        (CSV.read, 'id,text\n1,"苹果\n香蕉"', ["苹果", "香蕉"]),
+        (CSV.read, "id,text\r1,苹果\r2,香蕉\r", ["苹果", "香蕉"]),
+        (TSV.read, "id\ttext\r1\t苹果\r2\t香蕉\r", ["苹果", "香蕉"]),
+        (CSV.read, "id,text\n1,苹\0果\n", ["苹\0果"]),
         *((read, blank, []) for read in (CSV.read, TSV.read) for blank in ("", "\n\n", "\r\r", "\r\n\r\n\r\n")),
     ],
 )
-def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, expected: list[list[str]]) -> None:
-    assert documents_of(read, text) == expected
+def test_delimiters_quotes_and_line_ends(read: Callable[..., Any], text: str, expected: list[str]) -> None:
+    assert lines_from(read, text) == expected
     assert bool([*read(replace(text_of(text), is_numbered=True), TextConfig(), Tally())]) == bool(expected)
 
 
@@ -60,7 +60,7 @@ LONG = "今天天气很好，我们去公园散步，然后回家吃饭。"
 )
 def test_the_column_with_the_text(header: str, row: str, field: str, others: set[str]) -> None:
     tally = Tally()
-    assert documents_of(CSV.read, f"{header}\n{row}\n{row}\n", tally) == [[LONG], [LONG]]
+    assert lines_from(CSV.read, f"{header}\n{row}\n{row}\n", tally) == [LONG, LONG]
     assert (tally.read_field, set(tally.other_fields)) == (field, others)
 
 
@@ -88,9 +88,8 @@ SQUAD = {"title": "公园", "context": LONG, "qas": [{"question": "去哪里？"
 def test_the_field_with_the_text(records: list[Any], field: str, others: set[str]) -> None:
     for reader, text in ((JSON_LINES.read, json_lines(*records)), (JSON.read, json.dumps(records))):
         tally = Tally()
-        documents = documents_of(reader, text, tally)
+        assert lines_from(reader, text, tally)[0].endswith(LONG)
         assert (tally.read_field, set(tally.other_fields)) == (field, others)
-        assert LONG in documents[0]
 
 
 UNCLEAR = {"text": "公园", "story": LONG}
@@ -115,7 +114,7 @@ def test_tables_that_are_not_clear(
     monkeypatch: pytest.MonkeyPatch, kind: CorpusFormat, text: str, field: str, problem: str
 ) -> None:
     monkeypatch.setattr(module, "LONGEST_CELL", 101)
-    told = message_of(CorpusError, lambda: documents_of(kind.read, text, field=field))
+    told = message_of(CorpusError, lambda: lines_from(kind.read, text, field=field))
     assert problem in told
     assert told.startswith("a.txt")
 
@@ -123,7 +122,7 @@ def test_tables_that_are_not_clear(
 def test_a_key_that_stands_twice_loses_nothing() -> None:
     text = '{"text": "一", "text": ["二", "三"], "id": 1, "text": "四"}'
     for reader, content in ((JSON_LINES.read, f"{text}\n"), (JSON.read, f"[{text}]")):
-        assert documents_of(reader, content) == [["一", "二", "三", "四"]]
+        assert lines_from(reader, content) == ["一", "二", "三", "四"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_a_key_that_stands_twice_loses_nothing() -> None:
 )
 def test_records_that_were_not_read_are_counted_with_their_characters(read: Callable[..., Any], text: str) -> None:
     tally = Tally()
-    assert documents_of(read, text, tally) == [[LONG], [LONG]]
+    assert lines_from(read, text, tally) == [LONG, LONG]
     assert list(zip(dropped_of(tally).values(), items_of(tally).values(), strict=True)) == [(5, 1)]
     assert tally.characters == 5
 
@@ -144,18 +143,18 @@ def test_records_that_were_not_read_are_counted_with_their_characters(read: Call
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
-        ("data.parts.body", [["一", "二"], ["三"]]),
-        ("title, data.parts.body", [["题", "一", "二"], ["三"]]),
-        ("data.tags", [["甲", "乙", "丙"]]),
-        ("a.b", [["点"]]),
+        ("data.parts.body", ["一", "二", "三"]),
+        ("title, data.parts.body", ["题", "一", "二", "三"]),
+        ("data.tags", ["甲", "乙", "丙"]),
+        ("a.b", ["点"]),
     ],
 )
-def test_paths_and_lists(field: str, expected: list[list[str]]) -> None:
+def test_paths_and_lists(field: str, expected: list[str]) -> None:
     text = json_lines(
         {"data": {"parts": [{"body": "一"}, {"body": "二"}], "tags": ["甲", ["乙", "丙"]]}, "title": "题", "a.b": "点"},
         {"data": {"parts": {"body": "三"}}},
     )
-    assert documents_of(JSON_LINES.read, text, field=field) == expected
+    assert lines_from(JSON_LINES.read, text, field=field) == expected
 
 
 def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> None:
@@ -163,14 +162,14 @@ def test_a_record_among_others_of_another_kind_does_not_choose_the_field() -> No
     text = json_lines(
         "裸", {"text": "一"}, None, {"text": None}, {"text": {"a": "x"}}, [], 12, {"text": ["二", ["三"]]}
     )
-    assert documents_of(JSON_LINES.read, text, tally) == [["一"], ["二", "三"]]
+    assert lines_from(JSON_LINES.read, text, tally) == ["一", "二", "三"]
     assert items_of(tally) == {WITHOUT_FIELD: 6}
 
 
 def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> None:
     tally = Tally()
     text = json_lines({"text": "一"}) + "{坏的\n" + "[" * 100_000 + "\n" + json_lines({"other": "x"})
-    assert documents_of(JSON_LINES.read, text, tally) == [["一"]]
+    assert lines_from(JSON_LINES.read, text, tally) == ["一"]
     assert items_of(tally) == {NOT_JSON: 2, WITHOUT_FIELD: 1}
     assert dropped_of(tally)[NOT_JSON] == 3 + 100_000
 
@@ -178,37 +177,29 @@ def test_lines_that_are_no_json_and_records_without_the_field_are_counted() -> N
 @pytest.mark.parametrize(
     ("value", "field", "expected"),
     [
-        ([{"title": "雎", "content": ["关关", "在河"]}, {"content": "a\nb"}], "", [["关关", "在河"], ["a", "b"]]),
-        (["一", "二"], "", [["一"], ["二"]]),
-        ({"data": [{"paragraphs": [{"context": "甲"}, {"context": "乙"}]}]}, "data.paragraphs.context", [["甲", "乙"]]),
-        ([{"a": "一", "b": "二"}, {"b": "三"}], "a,b", [["一", "二"], ["三"]]),
-        ([[["一"], "二"], ["三"]], "", [["一", "二"], ["三"]]),
-        ("一", "", [["一"]]),
+        ([{"title": "雎", "content": ["关关", "在河"]}, {"content": "a\nb"}], "", ["关关", "在河", "a", "b"]),
+        (["一", "二"], "", ["一", "二"]),
+        ({"data": [{"paragraphs": [{"context": "甲"}, {"context": "乙"}]}]}, "data.paragraphs.context", ["甲", "乙"]),
+        ([{"a": "一", "b": "二"}, {"b": "三"}], "a,b", ["一", "二", "三"]),
+        ([[["一"], "二"], ["三"]], "", ["一", "二", "三"]),
+        ("一", "", ["一"]),
     ],
 )  # fmt: skip
-def test_shapes(value: object, field: str, expected: list[list[str]]) -> None:
+def test_shapes(value: object, field: str, expected: list[str]) -> None:
     for indent in (None, 2):
-        assert documents_of(JSON.read, json.dumps(value, indent=indent), field=field) == expected
+        assert lines_from(JSON.read, json.dumps(value, indent=indent), field=field) == expected
 
 
 @pytest.mark.parametrize("text", ['[{"text": "一"', "[1, 2", "nothing", '["一" "二"]', ""])
 def test_files_that_are_no_json_or_cut_off(text: str) -> None:
-    assert message_of(CorpusError, lambda: documents_of(JSON.read, text)).startswith("a.txt: ")
+    assert message_of(CorpusError, lambda: lines_from(JSON.read, text)).startswith("a.txt: ")
 
 
-def test_nesting_and_single_values_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nesting_and_length_have_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("[" * 100_000, '{"a":' * 100_000):
-        assert "nested too deep" in message_of(CorpusError, lambda text=text: documents_of(JSON.read, text))
-    monkeypatch.setattr(module, "LONGEST_RECORD", 2**18)
-    text = f'["{"天" * 2**19}", ["完"]]'
-    assert "is longer than 262,144 characters" in message_of(CorpusError, lambda: documents_of(JSON.read, text))
-
-
-def test_memory_does_not_hold_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Far more characters than one value may have pass through when no single value has so many."""
-    monkeypatch.setattr(module, "LONGEST_RECORD", 2**18)
-    count = 2**17
-    assert sum(1 for _ in documents_of(JSON.read, "[" + '"今天下雨。",' * count + '"完"]')) == count + 1
+        assert "nested too deep" in message_of(CorpusError, lambda text=text: lines_from(JSON.read, text))
+    monkeypatch.setattr(module, "LONGEST_JSON", 7)
+    assert "(JSON, 7)" in message_of(UnsuitableError, lambda: lines_from(JSON.read, '["今天下雨"]'))
 
 
 VALUES = st.recursive(
@@ -219,30 +210,16 @@ VALUES = st.recursive(
 
 
 @settings(deadline=None, max_examples=53)
-@example({"": [None]}, None, [])
-@given(VALUES, st.sampled_from([None, 1]), st.lists(st.integers(0, 200), max_size=5))
-def test_any_json_in_any_chunks(value: Any, indent: int | None, cuts: list[int]) -> None:
-    spelt = json.dumps(value, indent=indent)
-    places = [0, *sorted(cuts), len(spelt)]
-
-    class Chunks:
-        name = "a.json"
-
-        def chunks(self) -> Iterator[str]:
-            yield from (spelt[start:end] for start, end in pairwise(places))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CHUNK", 1)
-        found = list(module.iter_items(Chunks()))  # type: ignore[arg-type]
-        texts = list(module.iter_texts(Chunks()))  # type: ignore[arg-type]
-    items = value if isinstance(value, list) else [value]
-    assert found == items
-    assert texts == [text for item in items for text in module.texts_with_paths(module.as_values(item))]
+@example({"": [None]}, None)
+@given(VALUES, st.sampled_from([None, 1]))
+def test_any_json(value: Any, indent: int | None) -> None:
+    found = module.items_in(module.load_json(text_of(json.dumps(value, indent=indent))))
+    assert found == (value if isinstance(value, list) else [value])
 
 
 @pytest.mark.parametrize(("text", "place"), [('[\n"一",\n"二" "三"]', "line 3"), ('{"text": "一"}\n\n{}', "line 3")])
 def test_wrong_json_has_a_place(text: str, place: str) -> None:
-    assert place in message_of(CorpusError, lambda: documents_of(JSON.read, text))
+    assert place in message_of(CorpusError, lambda: lines_from(JSON.read, text))
 
 
 def test_halves_of_characters_are_left_out(tmp_path: Path) -> None:

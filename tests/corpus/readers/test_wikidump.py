@@ -1,7 +1,7 @@
 """MediaWiki dumps, and wikitext to prose."""
 
 import pytest
-from corpus.readers.reading import documents_of, dropped_of
+from corpus.readers.reading import dropped_of, lines_from
 from messages import message_of
 from packed import DUMP_START, wiki_page
 
@@ -20,13 +20,13 @@ PAGES = (
 )
 
 
-def documents(text: str, tally: Tally | None = None) -> list[list[str]]:
-    return documents_of(read_wikidump, text, tally)
+def read_dump(text: str, tally: Tally | None = None) -> list[str]:
+    return lines_from(read_wikidump, text, tally)
 
 
 def test_articles_are_read_and_other_pages_named() -> None:
     tally = Tally()
-    assert documents(f"{DUMP_START}{PAGES}</mediawiki>", tally) == [["雨是水。", "", "下雨了。"], ["风大。"]]
+    assert read_dump(f"{DUMP_START}{PAGES}</mediawiki>", tally) == ["雨是水。", "", "下雨了。", "风大。"]
     assert {reason: (found.count, found.examples) for reason, found in tally.passed_over.items()} == {
         "redirect pages": (1, ["水"]),
         "wiki pages outside the main namespace": (1, ["Template:A"]),
@@ -53,7 +53,7 @@ def test_articles_are_read_and_other_pages_named() -> None:
     ],
 )
 def test_files_that_are_no_dump_or_cut_off(text: str, start: str) -> None:
-    assert message_of(CorpusError, lambda: documents(text)).startswith(start)
+    assert message_of(CorpusError, lambda: read_dump(text)).startswith(start)
 
 
 @pytest.mark.parametrize(
