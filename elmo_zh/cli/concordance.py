@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.declared import takes, typed_options, with_options
-from elmo_zh.cli.model_options import MODEL_OF_INDEX, load_embedder_of
 from elmo_zh.cli.options import (
     INPUT,
     Common,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 # Options that the next command does not repeat: those for this output, and those that only `concordance` has.
 _OF_ONE_OUTPUT = {"sort", "top", *(f"common_{name}" for name in ("output", "force", "quiet", "as_json"))}
-_OF_LINES = {"containing", "usage", "like", "layer", "sample", "seed", "common_model"}
+_OF_LINES = {"containing", "usage", "like", "layer", "sample", "seed"}
 
 files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
 query_argument = click.argument("query", metavar="QUERY")
@@ -103,7 +102,6 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
     help="Write all lines to this file, in the format of its suffix: .tsv (tab-separated), .csv (for Excel), .jsonl"
     " (JSON lines) or .vrt (the vertical format of CWB and Sketch Engine).",
 )
-@shared_options("model", help=MODEL_OF_INDEX)
 @reading_of_texts
 def concordance(
     common: Common, /, query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions
@@ -138,8 +136,7 @@ def concordance(
     shown = [*(matches.take(slice(options.top)) if options.top else matches)]
     rows = [[str(line.number), *_shown_figures(line.figures), *keyword_cells(line.parts, line.line)] for line in shown]
     if shown[0].figures:
-        names = (f"{name} (nats)" if name == "surprisal" else name for name in shown[0].figures)
-        rows.insert(0, ["", *names, "", "", "", ""])
+        rows.insert(0, ["", *shown[0].figures, "", "", "", ""])
     repeated, context = (query, *files), click.get_current_context()
     following: tuple[str, ...] = ()
     if texts.index is not None and options.like is None:
@@ -168,15 +165,9 @@ def require_matches(query: str, matches: "Concordance", condition: str | None) -
     if not len(matches):
         among = f" ({condition})" if condition else ""
         message = _(
-            "{query} does not occur{among}. A match must begin and end at token boundaries. Try fewer characters,"
-            " --fold-script, or the wildcard *, as in {wider}"
+            "{query} does not occur{among}. A query is a word or phrase, with the wildcards * and ?, and is found where"
+            " tokens begin and end. Try fewer characters, --fold-script, or {wider}"
         )
-        if set(query) & set("|()[]\"'“”"):
-            message = _(
-                "{query} does not occur{among}. A query contains words and the wildcards * and ?, but no regular"
-                " expressions or quotation marks. Search for one word at a time; --containing REGEX selects among its"
-                " lines."
-            )
         raise CorpusError(message.format(query=query, among=among, wider=shlex.quote(f"*{query}*")))
 
 
@@ -209,11 +200,6 @@ def _sorted(common: Common, read: "ReadTexts", matches: "Concordance", options: 
         layer = usage_layer(index) if options.layer is None else options.layer
         matches = by_meaning(index, matches, options.like, layer)
         keys.append("cosine")
-    if "surprisal" in [key.removeprefix("-") for key in keys]:
-        from elmo_zh.concordance.kwic import with_surprisal
-
-        index = read.require_index("--sort surprisal")
-        matches = with_surprisal(load_embedder_of(common, index).bundle, matches, common.console)
     return matches.sorted_by(keys)
 
 

@@ -234,11 +234,9 @@ def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
     from elmo_zh.explore.own_index import labels_of_sample
     from elmo_zh.explore.points import PointLabels
 
-    if path is not None:
-        return PointLabels.load(path, index.sources, archives=index.archives)
-    senses = labels_of_sample(index)
-    labels = PointLabels.load(senses, index.sources, skips_others=True) if senses else None
-    return labels if labels and labels.rows else None
+    table = path or labels_of_sample(index)
+    labels = PointLabels.load(table, index.sources) if table else None
+    return labels if labels and (path or labels.words) else None
 
 
 def _show(

@@ -45,8 +45,8 @@ class ConcordanceOptions:
     sort: str | None = declare(
         None,
         "Sort by these keys, in order of priority: 1L to 9L and 1R to 9R (tokens to the left and right), node (the"
-        " match itself), source or another column, or surprisal (highest first; needs an index). A - before a key"
-        " reverses its order. Default: the order of the texts.",
+        " match itself), source or another column. A - before a key reverses its order. Default: the order of the"
+        " texts.",
         metavar="KEY,...",
     )
     like: int | None = declare(

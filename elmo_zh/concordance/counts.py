@@ -11,10 +11,11 @@ characters is a distinct neighbour (Feng et al. 2004).
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ MOST_STRINGS = 3_000_000
 MOST_CANDIDATES = 50_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Frequency:
     """The frequency of a word or phrase in one part of the texts, or in all of them."""
 
@@ -61,14 +62,13 @@ def frequencies(
     tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
-    total = _frequency(name, "all", len(lines), int(sizes.sum()), dispersion(counts, sizes))
-    parts = np.argsort(column.ranks(), kind="stable").tolist() if by_part else ()
-    own = [(column.values[part], int(counts[part]), int(sizes[part])) for part in parts]
-    return [total, *(_frequency(name, part, count, size) for part, count, size in own if size)]
-
-
-def _frequency(name: str, part: str, count: int, size: int, spread: float | None = None) -> Frequency:
-    return Frequency(name=name, part=part, count=count, per_million=_per_million(count, size), dispersion=spread)
+    total, number = _per_million(len(lines), int(sizes.sum())), len(lines)
+    rows = [Frequency(name, "all", number, total, dispersion(counts, sizes))]
+    for part in np.argsort(column.ranks(), kind="stable").tolist() if by_part else ():
+        if sizes[part]:
+            count = int(counts[part])
+            rows.append(Frequency(name, column.values[part], count, _per_million(count, int(sizes[part]))))
+    return rows
 
 
 def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) -> list[Frequency]:
@@ -83,9 +83,10 @@ def most_frequent(table: TokenTable, wanted: NDArray[np.bool_], column: Column) 
     found = []
     for number in np.lexsort((np.arange(len(counts)), -counts)).tolist():
         if counts[number] and is_word(table.spellings[number]):
-            own = parts[by_word[ends[number] - counts[number] : ends[number]]]
-            spread = dispersion(np.bincount(own, minlength=len(sizes)), sizes)
-            found.append(_frequency(table.spellings[number], "all", len(own), len(words), spread))
+            parts_of_word = parts[by_word[ends[number] - counts[number] : ends[number]]]
+            spread = dispersion(np.bincount(parts_of_word, minlength=len(sizes)), sizes)
+            count = int(counts[number])
+            found.append(Frequency(table.spellings[number], "all", count, _per_million(count, len(words)), spread))
     return found
 
 
@@ -124,7 +125,7 @@ def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Float
     return np.asarray(np.copysign(likelihood, observed - expected[0, 0]))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Collocate:
     """A word near the matches of a query, with measures of association."""
 
@@ -152,19 +153,15 @@ def collocates(found: Concordance, window: tuple[int, int], *, least: int = 1) -
     observed, second = together[kept].astype(float), possible[kept].astype(float)
     first = np.full(len(kept), float(len(inside)))
     likelihood = log_likelihood(observed, first, second, total)
-    dice = 14 + np.log2(2 * observed / (len(found) + counts[kept]))
-    order = np.lexsort((kept, -likelihood))
-    return [
-        Collocate(
-            word=table.spellings[kept[row]],
-            together=int(observed[row]),
-            count=int(counts[kept[row]]),
-            expected=float(first[row] * second[row] / total),
-            log_likelihood=float(likelihood[row]),
-            log_dice=float(min(dice[row], 14)),
-        )
-        for row in order.tolist()
-    ]
+    dice = np.minimum(14 + np.log2(2 * observed / (len(found) + counts[kept])), 14)
+    words = [table.spellings[number] for number in kept.tolist()]
+    columns = (words, together[kept], counts[kept], first * second / total, likelihood, dice)
+    return [Collocate(*row) for row in _rows(columns, np.lexsort((kept, -likelihood)))]
+
+
+def _rows(columns: Iterable[Sequence[Any] | NDArray[Any]], order: Counts) -> list[tuple[Any, ...]]:
+    """Return rows with plain numbers from columns, in an order."""
+    return [*zip(*(np.array(column, object)[order].tolist() for column in columns), strict=True)]
 
 
 def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
@@ -177,7 +174,7 @@ def window_tokens(found: Concordance, window: tuple[int, int]) -> Counts:
     return np.setdiff1d(np.concatenate(around), np.concatenate(own))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Keyword:
     """A word's frequencies in two sets of lines, with measures of how much they differ."""
 
@@ -198,34 +195,23 @@ def compare_words(
     """Compare the words in two sets of lines, each a table with selected lines; return them by descending G2."""
     from scipy.stats import chi2, false_discovery_control
 
-    (own, own_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
-    if not (own_size and other_size):
+    (one, one_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
+    if not (one_size and other_size):
         raise ElmoZhError(
             _("One of the two sets of lines contains no tokens to compare. Change the files or conditions.")
         )
-    words = sorted(word for word in own.keys() | other.keys() if is_word(word) and own[word] + other[word] >= least)
-    counts, others = (np.array([each[word] for word in words], float) for each in (own, other))
-    total = float(own_size + other_size)
-    likelihood = log_likelihood(counts, np.full(len(words), float(own_size)), counts + others, total)
+    words = sorted(word for word in one.keys() | other.keys() if is_word(word) and one[word] + other[word] >= least)
+    counts, others = (np.array([of_word[word] for word in words], np.int64) for of_word in (one, other))
+    total, sizes = float(one_size + other_size), np.full(len(words), float(one_size))
+    likelihood = log_likelihood(counts.astype(float), sizes, (counts + others).astype(float), total)
     p = chi2.sf(np.abs(likelihood), 1)
     q = false_discovery_control(p) if len(p) else p
-    ratio = np.log2(np.maximum(counts, 0.5) / own_size) - np.log2(np.maximum(others, 0.5) / other_size)
+    ratio = np.log2(np.maximum(counts, 0.5) / one_size) - np.log2(np.maximum(others, 0.5) / other_size)
     # In a small set, half an occurrence may be more frequent than the word is in the other set.
     ratio = np.where(counts == 0, np.minimum(ratio, 0), np.where(others == 0, np.maximum(ratio, 0), ratio))
-    return [
-        Keyword(
-            word=words[row],
-            count=own[words[row]],
-            other_count=other[words[row]],
-            per_million=_per_million(own[words[row]], own_size),
-            other_per_million=_per_million(other[words[row]], other_size),
-            log_ratio=float(ratio[row]),
-            log_likelihood=float(likelihood[row]),
-            p=float(p[row]),
-            q=float(q[row]),
-        )
-        for row in np.argsort(-likelihood, kind="stable").tolist()
-    ]
+    rates = counts / one_size * 1e6, others / other_size * 1e6
+    columns = (words, counts, others, *rates, ratio, likelihood, p, q)
+    return [Keyword(*row) for row in _rows(columns, np.argsort(-likelihood, kind="stable"))]
 
 
 def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Counter[str], int]:
@@ -236,7 +222,7 @@ def _counts_by_word(table: TokenTable, wanted: NDArray[np.bool_]) -> tuple[Count
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class NewWord:
     """A string that may be a new word, with the measures that suggest it."""
 
@@ -285,12 +271,9 @@ def find_new_words(
     scores = {text: score for text in frequent if (score := split_information(text, counts, total)) >= limits.min_pmi}
     chosen = dict([(text, score) for text, score in scores.items() if not is_known(text)][:MOST_CANDIDATES])
     entropies = branching_entropies(runs(SilentReporter()), chosen)
-    found = [
-        NewWord(word=text, count=counts[text], pmi=score, entropy=entropies[text])
-        for text, score in chosen.items()
-        if entropies[text] >= limits.min_entropy
-    ]
-    return sorted(found, key=lambda each: (-each.pmi - each.entropy, each.word))
+    words = [NewWord(text, counts[text], score, entropies[text]) for text, score in chosen.items()]
+    kept = (word for word in words if word.entropy >= limits.min_entropy)
+    return sorted(kept, key=lambda word: (-word.pmi - word.entropy, word.word))
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -20,9 +20,6 @@ from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.tables import cell, save_rows
 
-if TYPE_CHECKING:
-    from elmo_zh.bundle.read import Bundle
-
 Numbers = NDArray[np.int64]
 
 # The columns of the output that do not come from the texts.
@@ -31,8 +28,6 @@ _NOT_IN_ATTRIBUTES = re.compile(r"[^a-z0-9_-]+")
 # Characters that XML cannot hold.
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLACE = re.compile(r"([1-9])([LR])")
-_DESCENDING = ("cosine", "surprisal")
-_SCORED_LINES = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +42,7 @@ class ConcordanceLine:
     first_token: int  # the index in `tokens` of the match's first token
     end_token: int  # one past its last token
     columns: Mapping[str, str]
-    figures: Mapping[str, float]  # the requested figures: usage, cosine, surprisal
+    figures: Mapping[str, float]  # the requested figures: usage, cosine
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -109,8 +104,8 @@ class Concordance:
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
         """Return the matches sorted by keys, the most important first; ties keep their order.
 
-        A key is 1L to 9L or 1R to 9R, node, a column, or a figure (cosine and surprisal in descending order). A leading
-        - reverses the order.
+        A key is 1L to 9L or 1R to 9R, node, a column, usage, or cosine (in descending order). A leading - reverses the
+        order.
         """
         columns = []
         for key in keys:
@@ -125,7 +120,7 @@ class Concordance:
             spelled = [" ".join(self.table.tokens(int(first), int(end))) for first, end in self._spans()]
             return np.unique(spelled, return_inverse=True)[1] if spelled else np.empty(0, np.int64)
         if key in self.figures:
-            return -self.figures[key] if key in _DESCENDING else self.figures[key]
+            return -self.figures[key] if key == "cosine" else self.figures[key]
         if re.fullmatch(r"\d+[LR]", key) and key not in self.table.columns:
             raise ConfigError.unexpected(f"--sort {key}", "1L-9L, 1R-9R")
         column = require_column(self.table.columns, key, "--sort")
@@ -238,23 +233,6 @@ def match_usages(
     if np.isnan(found_usages).all():
         raise ElmoZhError(_(NO_VECTORS).format(path=index.path, word=word))
     return found_usages
-
-
-def with_surprisal(bundle: "Bundle", found: Concordance, reporter: Reporter) -> Concordance:
-    """Return the matches with a figure `surprisal`: the sum over a match's tokens, in nats, averaged over both LMs."""
-    from elmo_zh.contexts.line_scorer import LineScorer
-
-    scorer = LineScorer(bundle, segmented=True, by_token=True)
-    values = np.empty(len(found))
-    lines = [*found]
-    with reporter.progress("surprisal", unit="lines", total=len(lines)) as progress:
-        for start in range(0, len(lines), _SCORED_LINES):
-            part = lines[start : start + _SCORED_LINES]
-            for place, score in enumerate(scorer.score([" ".join(line.tokens) for line in part]), start):
-                own = (score.tokens or ())[lines[place].first_token : lines[place].end_token]
-                values[place] = sum(token.forward_nats + token.backward_nats for token in own) / 2
-            progress.update(len(part))
-    return found.with_figure("surprisal", values)
 
 
 def save_concordance(found: Concordance, output: Path) -> None:

@@ -305,19 +305,14 @@ def _parts(condition: str) -> Iterator[tuple[str, str, str]]:
     place = 0
     while place < len(condition) or not place:
         match = _CONDITION.match(condition, place)
-        if match is None:
+        is_quoted = match is not None and re.match(_NAME, match["value"])
+        if match is None or (not is_quoted and re.search(r"\s(or|and)\s", match["value"], re.IGNORECASE)):
             raise ConfigError(
                 _(
                     "--where {condition!r}: cannot read {part!r}. Write conditions as NAME OPERATOR VALUE, joined by"
-                    " and, such as: year >= 2020 and source ~ news. Put names with special characters in quotes."
+                    " and, such as: year ~ 2019|2020 and source ~ news. Put names and values with special characters,"
+                    " or with the words and and or, in quotes."
                 ).format(condition=condition, part=condition[place:].strip())
-            )
-        if not re.match(_NAME, match["value"]) and (other := re.search(r"\s(or|and)\s", match["value"], re.IGNORECASE)):
-            raise ConfigError(
-                _(
-                    "--where {condition!r}: conditions are joined by and, in small letters, not by {other}. To accept"
-                    " several values, use ~, as in year ~ 2019|2020. Put a value that contains {other} in quotes."
-                ).format(condition=condition, other=other[1])
             )
         yield match["name"], match["sign"], match["value"]
         place = match.end()

@@ -199,15 +199,15 @@ class PageChoice:
     )
     num_words: int = declare(
         20,
-        "Number of words to show if --word is not given: words whose usages differ most, chosen"
-        " from the frequent words that have labels or, without labels, from the frequent content words.",
+        "Number of words to show if --word is not given: those with the clearest usages, chosen from the frequent"
+        " words that have labels or, without labels, from the frequent content words.",
         least=1,
     )
     max_per_word: int = declare(100, "Show at most this many occurrences of a word, chosen at random.", least=1)
     labels: Path | None = declare(
         None,
-        "TSV file with labels to colour occurrences by: at least one of the columns file, line and word, and one"
-        " column for each kind of label. Default for the sample text: data/senses.tsv.",
+        "TSV file with labels to colour occurrences by: the columns file, line, start and word, and one column for"
+        " each kind of label. Default for the sample text: data/senses.tsv.",
         metavar="FILE",
         path=_FILE,
     )

@@ -63,7 +63,6 @@ class IndexedLine:
     text: str  # the raw line, or one of its sentences if lines were split
     source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
     number: int  # number of the line in that text, from 0
-    archive: str = ""  # name of the archive; empty if the text is not in one
     # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
     # `Occurrence` to get offsets in the raw line.
     start: int = 0
@@ -108,7 +107,6 @@ class ContextIndex:
         user_dictionary: File of additional words that the segmenter kept whole; None without one.
         info: Content of index.json.
         sources: Names of the indexed files; archives are listed by member, such as texts.zip/old/1.txt.
-        archives: Names of the indexed archives.
     """
 
     def __init__(self, path: Path, info: dict[str, Any]) -> None:
@@ -125,7 +123,6 @@ class ContextIndex:
         self._opened: dict[str, NDArray[Any]] = {}
         self._require_files()
         self._texts = [(text["name"], Members.restored(text.get("members", []))) for text in info["texts"]]
-        self.archives = [name for name, members in self._texts if members]
         self.sources = [
             source
             for name, members in self._texts
@@ -330,7 +327,7 @@ class ContextIndex:
         text_number, line, start = lines[["source", "number", "start"]][number].tolist()
         name, members = self._texts[text_number]
         source, line_in_source = members.place(name, line)
-        return IndexedLine(text, source, line_in_source, archive=name if members else "", start=start)
+        return IndexedLine(text, source, line_in_source, start)
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:

@@ -8,13 +8,12 @@ const COLOURS = [
 ];
 const GREY = "#b4b4b4";
 const METHODS = ["tsne", "pca"];
-const [MOST_NATS, MOST_MATCHES, CONTEXT, EXAMPLES] = [12, 50, 12, 3];
+const [MOST_NATS, CONTEXT, EXAMPLES] = [12, 12, 3];
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   language: data.language, word: 0, layer: data.usage_layer, method: "tsne",
-  colouring: Object.keys(data.colourings).find((name) => name.startsWith("label:")) ?? "usage", kept: null,
-  isTyped: false, query: "",
+  colouring: Object.keys(data.agreements)[0] ?? "usage", kept: null, isTyped: false,
 };
 // What takes long to compute, by word; a page that is served gets it when the word is shown first.
 const [parts, asked] = [data.parts ?? [], new Set()];
@@ -50,14 +49,11 @@ const colourOfLabel = (label) => COLOURS[rankOf(label)] ?? GREY;
 const colourOf = (point) => colourOfLabel(data.colourings[state.colouring].points[point]);
 const numUsages = ([, , start, end]) => new Set(data.colourings.usage.points.slice(start, end)).size;
 const firstPoint = () => data.words[state.word][2];
-const pointsOf = (word) => data.points.map((_, point) => point).slice(...data.words[word].slice(2));
-const pointsShown = () => pointsOf(state.word);
-const labelColourings = () => Object.keys(data.colourings).filter((name) => name.startsWith("label:"));
+const pointsShown = () => data.points.map((_, point) => point).slice(...data.words[state.word].slice(2));
 const placesShown = () => parts[state.word]?.maps[state.layer][state.method] ?? [];
-const matchesQuery = (point) => !state.query || data.lines[data.points[point][0]][0].includes(state.query);
 
 // The map. Bokeh draws it; one source of data is filled anew for each word, layer and method.
-const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: [], alpha: []}});
+const source = new Bokeh.ColumnDataSource({data: {x: [], y: [], colour: []}});
 const figure = Bokeh.Plotting.figure({
   tools: "pan,wheel_zoom,box_zoom,reset,tap,hover", active_scroll: "wheel_zoom", sizing_mode: "stretch_both",
   x_range: new Bokeh.Range1d({start: -1100, end: 1100}), y_range: new Bokeh.Range1d({start: -1100, end: 1100}),
@@ -67,7 +63,7 @@ figure.toolbar.logo = null;
 figure.axis.visible = false;
 figure.grid.visible = false;
 const glyphs = figure.scatter({field: "x"}, {field: "y"}, {
-  source, size: 12, fill_color: {field: "colour"}, fill_alpha: {field: "alpha"}, line_color: "white", line_width: 0.5,
+  source, size: 12, fill_color: {field: "colour"}, fill_alpha: 0.8, line_color: "white", line_width: 0.5,
   selection_line_color: "black", selection_line_width: 2.5, selection_fill_alpha: 1,
 });
 glyphs.nonselection_glyph = null;
@@ -90,15 +86,13 @@ function drawMap() {
   const places = placesShown();
   const points = places.map((_, index) => start + index);
   source.data = {
-    x: places.map(([x]) => x), y: places.map(([, y]) => y),
-    colour: points.map(colourOf), alpha: points.map((point) => (matchesQuery(point) ? 0.8 : 0.08)),
+    x: places.map(([x]) => x), y: places.map(([, y]) => y), colour: points.map(colourOf),
   };
   source.selected.indices = state.kept === null ? [] : [state.kept - start];
-  const isSame = places.length > 1 && places.every(([x, y]) => x === 0 && y === 0);
-  const note = parts[state.word] ? (isSame ? say("same") : "") : say("computing");
-  const agreements = labelColourings().map((name) => [name, agreement(name, pointsShown())]);
-  const told = agreements.filter(([, value]) => value !== null).map(
-    ([name, value]) => say("agreement")(nameOfColouring(name), value.toFixed(2), numLabelled(name, pointsShown())),
+  const note = parts[state.word] ? "" : say("computing");
+  const agreements = Object.entries(data.agreements).map(([name, values]) => [name, ...values[state.word] ?? []]);
+  const told = agreements.filter(([, value]) => value !== undefined).map(
+    ([name, value, number]) => say("agreement")(nameOfColouring(name), value.toFixed(2), number),
   );
   at("message").textContent = [say("shown")(end - start, count), note, ...told].filter(Boolean).join(" · ");
   const isLabel = state.colouring.startsWith("label:");
@@ -108,24 +102,6 @@ function drawMap() {
   const gap = state.language === "zh" ? "" : " ";
   at("explained").textContent = [...layer, say(`${state.method}Note`)].filter(Boolean).join(gap);
   drawLegend();
-}
-
-const numLabelled = (name, chosen) => chosen.filter((point) => data.colourings[name].points[point] !== null).length;
-
-// The adjusted Rand index (Hubert and Arabie 1985) of usages and labels of points; null without two labels.
-function agreement(name, chosen) {
-  const [usages, labels] = [data.colourings.usage.points, data.colourings[name].points];
-  const points = chosen.filter((point) => labels[point] !== null);
-  if (new Set(points.map((point) => labels[point])).size < 2) return null;
-  const pairs = (key) => {
-    const counts = new Map();
-    for (const point of points) counts.set(key(point), (counts.get(key(point)) ?? 0) + 1);
-    return [...counts.values()].reduce((sum, count) => sum + (count * (count - 1)) / 2, 0);
-  };
-  const both = pairs((point) => `${usages[point]} ${labels[point]}`);
-  const [one, other] = [pairs((point) => usages[point]), pairs((point) => labels[point])];
-  const [expected, most] = [(one * other) / pairs(() => 0), (one + other) / 2];
-  return most === expected ? 1 : (both - expected) / (most - expected);
 }
 
 // The number of a label's colour: its own or, if there are more labels than colours, its rank among those of the word.
@@ -189,23 +165,12 @@ function showExamples() {
 
 // Lists of words and lines.
 function drawWords() {
-  addChoices("words", data.words.map((_, number) => number).filter(
-    (number) => !state.query || data.words[number][0].includes(state.query) || number === state.word,
-  ), (number) => data.words[number][0], state.word, chooseWord);
+  addChoices("words", data.words.keys(), (number) => data.words[number][0], state.word, chooseWord);
   for (const button of at("words").children) {
     const count = numUsages(data.words[button.dataset.value]);
     add(button, "small", ` ${count}`);
     button.title = say("usages")(count);
   }
-}
-
-function drawMatches() {
-  const found = state.query ? data.points.map((_, point) => point).filter(matchesQuery) : [];
-  at("matches-title").hidden = !state.query;
-  at("matches").replaceChildren();
-  for (const point of found.slice(0, MOST_MATCHES)) addLine(at("matches"), point);
-  if (found.length > MOST_MATCHES) add(at("matches"), "li", say("more")(found.length - MOST_MATCHES));
-  if (state.query && !found.length) add(at("matches"), "li", say("none"));
 }
 
 function addLine(list, point, note = "") {
@@ -320,15 +285,6 @@ function showTyped(sentence, chosen, {substitutes, neighbours}) {
   }
 }
 
-function drawScale() {
-  at("scale").replaceChildren();
-  if (!data.has_softmax) return;
-  at("scale").append(`${say("scale")} `);
-  const swatches = add(at("scale"), "span", "0 ");
-  for (let nats = 0; nats <= MOST_NATS; nats += 2) add(swatches, "i").style.background = heat(nats);
-  swatches.append(` ${MOST_NATS}`);
-}
-
 // What is shown beside the map: a point, a sentence that was typed, which stays until a point is chosen, or examples.
 function showChosen() {
   if (state.kept !== null) showDetails(state.kept);
@@ -357,7 +313,6 @@ function draw() {
     draw();
   });
   drawWords();
-  drawMatches();
   drawMap();
   loadPart(state.word);
   showChosen();
@@ -369,18 +324,16 @@ function chooseLanguage(language) {
   document.documentElement.lang = language;
   for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
   at("language").textContent = say("other");
-  at("search").placeholder = say("search");
   at("typed").placeholder = say("type");
   for (const tool of figure.toolbar.tools) tool.description = say(tool.type);
   at("made-with").textContent = say("madeWith")(data.index, data.model);
-  drawScale();
+  at("scale").hidden = !data.has_softmax;
   draw();
 }
 
-// The word whose usages agree best with the first labels; without labels the first one, whose usages differ most.
+// The word whose usages agree best with the first labels; without labels the first one, whose usages are clearest.
 function clearestWord() {
-  const [name] = labelColourings();
-  const agreements = data.words.map((_, word) => (name ? agreement(name, pointsOf(word)) ?? -1 : 0));
+  const agreements = (Object.values(data.agreements)[0] ?? [[0]]).map((ofWord) => ofWord?.[0] ?? -1);
   return agreements.indexOf(Math.max(...agreements));
 }
 
@@ -406,7 +359,6 @@ function writeAddress() {
   history.replaceState(null, "", `#${new URLSearchParams(asked)}`);
 }
 
-at("search").oninput = () => { state.query = at("search").value.trim(); draw(); };
 at("live").hidden = !data.live;
 at("live").onsubmit = (event) => { event.preventDefault(); askSentence(); };
 at("language").onclick = () => chooseLanguage(state.language === "en" ? "zh" : "en");

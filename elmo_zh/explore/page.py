@@ -25,6 +25,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.explore.points import (
     PointLabels,
+    agreements,
     choose_points,
     colour_points,
     compute_maps,
@@ -57,6 +58,7 @@ class PageContent:
             from 0;
         `colourings`: by name, as in `colour_points`: `labels`; `labels_zh`, the same in Chinese or empty; `points`, the
             number of each point's label or null;
+        `agreements`: by name of a colouring by labels, the `agreements` of each word;
         `neighbours`: by layer, for each point, a descending list of [point, cosine in thousandths].
     """
 
@@ -73,6 +75,8 @@ class PageContent:
         self._seed = choice.seed
         self._reader = TokenReader(embedder, segmented=index.is_segmented)
         self._words = choose_points(index, choice, reporter, labels.words if labels else ())
+        if labels and choice.labels:
+            labels.report_missing(index, [word.word for word in self._words], reporter)
         self.overview = self._overview(labels)
         self.word = cache(self._word)
 
@@ -83,6 +87,7 @@ class PageContent:
         lines = {number: index.line(number) for number in dict.fromkeys(point.line for point in points)}
         names, places = short_names(index.sources), {number: place for place, number in enumerate(lines)}
         ends = np.cumsum([0, *(len(word.occurrences) for word in words)]).tolist()
+        colourings = colour_points(index, words, names, labels, self._reporter)
         is_of_run = index.path.name == RunDir(index.path.parent).index.name
         return {
             "index": _short_name(index.path) if is_of_run else index.path.name,
@@ -94,7 +99,8 @@ class PageContent:
             "words": [[word.word, index.count(word.word), *ends[n : n + 2]] for n, word in enumerate(words)],
             "points": [[places[point.line], point.start, point.end] for point in points],
             "lines": [[line.text, names[line.source], line.number, line.start] for line in lines.values()],
-            "colourings": colour_points(index, words, names, labels, self._reporter),
+            "colourings": colourings,
+            "agreements": agreements(colourings, words),
             "neighbours": _neighbours(index, points, [lines[point.line].text for point in points]),
         }
 

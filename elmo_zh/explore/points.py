@@ -1,11 +1,12 @@
 """The points on a page: the words of an index, the occurrences to show, their maps, neighbours and colours."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.contexts import PageChoice
 from elmo_zh.contexts.build_index import sample_places
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Occurrence
+from elmo_zh.contexts.index import ContextIndex, Occurrence
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, usage_vectors
@@ -30,8 +31,8 @@ LEAST_OCCURRENCES = 20
 MOST_CANDIDATES = 40
 # Repeated lines are skipped, so this many occurrences are read for each point wanted.
 _LOOKED_AT_PER_POINT = 2
-# Number of words used alike that name a usage; usages that share half of their names are merged.
-_NUM_NAMES = 8
+# Number of words used alike that name a usage.
+_NUM_NAMES = 4
 # The largest coordinate of a map. Whole numbers keep the page small.
 SCALE = 1000
 # With fewer points, t-SNE has no neighbourhood to keep.
@@ -49,25 +50,18 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word on the page, with the occurrences shown, in text order, and their usages, int64, shape (n,).
-
-    Usages are found as by `senses`, but merged if they share half of their names, which are words used alike.
-    """
+    """A word on the page, with the occurrences shown, in text order, and their usages, found as by `senses`."""
 
     word: str
     occurrences: tuple[Occurrence, ...]
-    usages: NDArray[np.int64]
-    names: tuple[tuple[str, ...], ...] = ((),)
+    usages: NDArray[np.int64]  # the usage of each occurrence, shape (n,)
+    clearness: float  # the silhouette of the usages; 0 for a single one
+    names: Sequence[Sequence[str]] = ((),)  # for each usage, words used alike
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The occurrences' numbers in the index, int64, shape (n,)."""
         return np.array([occurrence.number for occurrence in self.occurrences], np.int64)
-
-    @property
-    def num_usages(self) -> int:
-        """The number of usages, at least 1."""
-        return int(self.usages.max()) + 1
 
 
 def choose_points(
@@ -75,80 +69,44 @@ def choose_points(
 ) -> list[WordPoints]:
     """Choose the words on the page, with their occurrences and usages.
 
-    Unless `choice` names words, it takes the words whose usages have the least similar names, among the frequent
-    labelled words if there are any, otherwise among the frequent content words.
+    Unless `choice` names words, it takes the words with the clearest usages among the frequent labelled words if there
+    are any, otherwise among the frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
-    shown = []
     number = max(MOST_CANDIDATES, choice.num_words)
     candidates = words or by_count(index, labelled)[:number] or _candidates(index)[:number]
+    shown = []
     with reporter.progress("usages", total=len(candidates), unit="words") as progress:
         for word in candidates:
-            occurrences = tuple(_points_of(index, word, choice))
-            shown.append(WordPoints(word, occurrences, _usages(index, occurrences, choice.seed)))
+            shown.append(_word_points(index, word, choice))
             progress.update(1)
-    shown = _named(index, shown, reporter)
-    if words:
-        return shown
-    similarities = dict(zip((points.word for points in shown), _similarities(index, shown), strict=True))
-    shown.sort(key=lambda points: (similarities[points.word], -index.count(points.word), points.word))
-    return shown[: choice.num_words]
+    if not words:
+        shown = sorted(shown, key=lambda points: -points.clearness)[: choice.num_words]
+    return _named(index, shown, reporter)
 
 
-def _usages(index: ContextIndex, occurrences: Sequence[Occurrence], seed: int) -> NDArray[np.int64]:
+def _word_points(index: ContextIndex, word: str, choice: PageChoice) -> WordPoints:
+    occurrences = tuple(_points_of(index, word, choice))
+    points = WordPoints(word, occurrences, np.zeros(len(occurrences), np.int64), 0.0)
     if len(occurrences) < 2:
-        return np.zeros(len(occurrences), np.int64)
-    numbers = np.array([occurrence.number for occurrence in occurrences], np.int64)
-    return find_clusters(usage_vectors(index, usage_layer(index), numbers), seed=seed).labels
+        return points
+    clusters = find_clusters(usage_vectors(index, usage_layer(index), points.numbers), seed=choice.seed)
+    is_divided = clusters.choice is not None and clusters.choice.number > 1
+    clearness = clusters.choice.silhouette if clusters.choice is not None and is_divided else 0.0
+    return replace(points, usages=clusters.labels, clearness=clearness)
 
 
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
     layer = usage_layer(index)
-    centres = [(word.word, _centres(index, word, layer)) for word in words if word.num_usages > 1]
-    if not centres:
-        return list(words)
+    centres = [(word.word, _centres(index, word, layer)) for word in words if word.usages.any()]
     with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
         names = iter(telling_words(index, centres, layer, _NUM_NAMES, progress.update))
-    return [word if word.num_usages == 1 else _merged(word, next(names)) for word in words]
+    return [replace(word, names=next(names)) if word.usages.any() else word for word in words]
 
 
 def _centres(index: ContextIndex, word: WordPoints, layer: int) -> NDArray[np.float64]:
     units = unit_rows(index.vectors(layer)[word.numbers])
-    return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.num_usages)])
-
-
-def _merged(word: WordPoints, names: Sequence[Sequence[str]]) -> WordPoints:
-    """Name a word's usages; one that shares half its names with a more frequent one is merged into it."""
-    kept: list[Sequence[str]] = []
-    places = []
-    for usage_names in names:
-        is_alike = [2 * len(set(usage_names).intersection(other)) >= _NUM_NAMES for other in kept]
-        places.append(is_alike.index(True) if any(is_alike) else len(kept))
-        if not any(is_alike):
-            kept.append(usage_names)
-    if len(kept) == 1:
-        return replace(word, usages=np.zeros_like(word.usages))
-    usages = np.array(places)[word.usages]
-    order = np.argsort(-np.bincount(usages), kind="stable")
-    return replace(word, usages=np.argsort(order)[usages], names=tuple(tuple(kept[place]) for place in order))
-
-
-def _similarities(index: ContextIndex, words: Sequence[WordPoints]) -> list[float]:
-    """Return the cosine between each word's two most similar usages, by their names; infinite for a single usage."""
-    names = list(dict.fromkeys(name for word in words for usage in word.names for name in usage))
-    if not names:
-        return [math.inf] * len(words)
-    rows = np.array([index.occurrences(name)[0] for name in names])
-    units = unit_rows(index.vectors(index.layers[0])[rows])
-    meanings = dict(zip(names, units - units.mean(axis=0), strict=True))
-    similarities = []
-    for word in words:
-        if word.num_usages == 1:
-            similarities.append(math.inf)
-        else:
-            usages = unit_rows(np.stack([np.mean([meanings[name] for name in usage], axis=0) for usage in word.names]))
-            similarities.append(float((usages @ usages.T - 2 * np.eye(len(usages))).max()))
-    return similarities
+    return np.stack([units[word.usages == usage].mean(axis=0) for usage in range(word.usages.max() + 1)])
 
 
 def _points_of(index: ContextIndex, word: str, choice: PageChoice) -> Sequence[Occurrence]:
@@ -233,152 +191,110 @@ def point_neighbours(vectors: NDArray[np.float64], texts: Sequence[int], top: in
     return neighbours
 
 
-_NUM_SHOWN = 4
-# Columns that select occurrences; a row applies to every occurrence that agrees with it.
-_KEYS = ("file", "line", "start", "word")
+# Columns that say which occurrence a row is about.
+_PLACE = ("file", "line", "start", "word")
 # Columns of the project's own tables that neither select occurrences nor label them.
 _PASSED_OVER = ("end", "text_start", "text")
 # A column NAME_zh has the Chinese of the labels in the column NAME.
 _CHINESE = "_zh"
-_SHOWN_NAMES = 3
+
+LabelledPlace = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
 class PointLabels:
-    """A table with labels for occurrences, in one or more columns.
-
-    `rows` maps the values of the columns `keys` to the labels in the columns `names`; a label is empty where rows
-    disagree.
-    """
+    """A table with labels for occurrences: by file, line, start and word, the label in each of the columns `names`."""
 
     path: Path
-    keys: tuple[str, ...]
     names: tuple[str, ...]
-    rows: Mapping[tuple[str, ...], Mapping[str, str]]
+    rows: Mapping[LabelledPlace, Mapping[str, str]]
+    words: frozenset[str]  # the words of the rows that are about one of the texts
 
     @classmethod
-    def load(
-        cls, path: Path, texts: Sequence[str], *, archives: Collection[str] = (), skips_others: bool = False
-    ) -> "PointLabels":
-        """Read a table for these texts; raise CorpusError for a bad row or, unless `skips_others`, other texts."""
+    def load(cls, path: Path, texts: Sequence[str]) -> "PointLabels":
+        """Read a table; the column `file` has the name of a text, or the end of a name that no other text shares."""
         lines = enumerate(iter_lines(path), start=1)
         columns = next(lines, (0, ""))[1].split("\t")
-        names = tuple(name for name in columns if name and name not in (*_KEYS, *_PASSED_OVER))
-        # Without its line, the place of a character says nothing.
-        keys = tuple(name for name in _KEYS if name in columns and (name != "start" or "line" in columns))
-        if not keys or not names or len(set(columns)) < len(columns):
-            raise CorpusError.unexpected(f"{path}: line 1: {', '.join(columns)}", "file, line, word, LABEL")
-        # The members of an archive have line numbers of their own.
-        files = _names_of_texts([*texts, *(() if "line" in columns else archives)])
-        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        names = tuple(name for name in columns if name and name not in (*_PLACE, *_PASSED_OVER))
+        if not set(_PLACE) <= set(columns) or not names or len(set(columns)) < len(columns):
+            raise CorpusError.unexpected(f"{path}: line 1: {', '.join(columns)}", f"{', '.join(_PLACE)}, LABEL")
+        full_name = cache(partial(_full_name, texts))
+        rows: dict[LabelledPlace, dict[str, str]] = {}
         for number, line in lines:
             fields = line.split("\t")
-            if not line or (skips_others and dict(zip(columns, fields, strict=False)).get("file") not in files):
-                continue
-            where = f"{path}: line {number}"
-            if len(fields) != len(columns):
-                raise CorpusError.unexpected(f"{where}: {', '.join(fields)}", ", ".join(columns))
-            row = dict(zip(columns, fields, strict=True))
-            key = _key({name: row[name] for name in keys}, files, where)
-            other = rows.get(key, row)
-            rows[key] = {name: row[name] if row[name] == other[name] else "" for name in names}
-        return cls(path, keys, names, rows)
-
-    @property
-    def words(self) -> frozenset[str]:
-        """The words in the table; empty if it has no column for them."""
-        return frozenset(key[-1] for key in self.rows) if "word" in self.keys else frozenset()
+            if line and len(fields) != len(columns):
+                raise CorpusError.unexpected(f"{path}: line {number}: {', '.join(fields)}", ", ".join(columns))
+            if line:
+                row = dict(zip(columns, fields, strict=True))
+                place = (full_name(row["file"]), row["line"], row["start"], row["word"])
+                labels = {name: row[name] for name in names}
+                if rows.setdefault(place, labels) != labels:
+                    message = _("{path}: line {number} labels the same place as an earlier line. Keep one of them.")
+                    raise CorpusError(message.format(path=path, number=number))
+        return cls(path, names, rows, frozenset(word for source, *_place, word in rows if source in texts))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The columns that points can be coloured by: all except Chinese versions of other columns."""
         return tuple(name for name in self.names if name.removesuffix(_CHINESE) not in {*self.names} - {name})
 
-    def chinese(self, name: str, labels: Iterable[str]) -> tuple[str, ...]:
-        """Return labels in Chinese, unchanged where there is no Chinese name; empty if the column has none at all."""
-        if (other := f"{name}{_CHINESE}") not in self.names:
-            return ()
-        translated = {labels[name]: labels[other] for labels in self.rows.values() if labels[other]}
-        return tuple(translated.get(label, label) for label in labels)
+    def chinese(self, name: str) -> dict[str, str]:
+        """Return the Chinese names of the labels in a column; empty if it has none."""
+        other = f"{name}{_CHINESE}"
+        return {labels[name]: labels[other] for labels in self.rows.values() if labels.get(other)}
 
-    def label(self, name: str, line: IndexedLine, start: int, word: str) -> str | None:
-        """Return an occurrence's label in a column, or None; `start` is its offset in the raw line."""
-        for source in (line.source, line.archive):
-            if (labels := self.rows.get(self._key_of(line, source, start, word))) is not None:
-                return labels[name] or None
-        return None
+    def colourings(
+        self, index: ContextIndex, points: Iterable[Occurrence], reporter: Reporter
+    ) -> "dict[str, Colouring]":
+        """Return the colouring of points by each kind of label; warn if no point has one."""
+        places, colourings = [_place_of(index, point) for point in points], {}
+        for name in self.kinds:
+            labels = [self.rows.get(place, {}).get(name) or None for place in places]
+            if not any(labels):
+                message = _("{path}: no occurrence on the page has a label in column {name}.")
+                reporter.warn(message.format(path=self.path, name=name))
+            colourings[f"label:{name}"] = colouring_of(labels, self.chinese(name))
+        return colourings
 
-    def report_missing(self, index: ContextIndex, words: Sequence[str], reporter: Reporter) -> None:
+    def report_missing(self, index: ContextIndex, words: Collection[str], reporter: Reporter) -> None:
         """Warn about rows for words on the page whose place is not an occurrence in the index."""
-        if not {"start", "word"} <= set(self.keys):
-            return
-        missing = {key for key in self.rows if key[-1] in words}
-        number = len(missing)
-        for word in {key[-1] for key in missing}:
-            for occurrence in map(index.occurrence, index.occurrences(word).tolist()):
-                line = index.line(occurrence.line)
-                for source in (line.source, line.archive):
-                    missing.discard(self._key_of(line, source, line.start + occurrence.start, word))
+        labelled = {place for place in self.rows if place[-1] in words}
+        known = {place[-1] for place in labelled if place[-1] in index}
+        occurrences = (map(index.occurrence, index.occurrences(word).tolist()) for word in known)
+        missing = labelled - {_place_of(index, occurrence) for occurrence in chain.from_iterable(occurrences)}
         if missing:
-            example = dict(zip(self.keys, min(missing), strict=True))
-            place = ", ".join(f"{name} {value}" for name, value in example.items())
+            place = ", ".join(f"{name} {value}" for name, value in zip(_PLACE, min(missing), strict=True))
             message = _(
                 "{path}: {missing} of {number} labelled places are not occurrences in the index, such as {place}. The"
                 " word may be part of a longer word there, or on a repeated line."
             )
-            reporter.warn(message.format(path=self.path, missing=len(missing), number=number, place=place))
-
-    def _key_of(self, line: IndexedLine, source: str | None, start: int, word: str) -> tuple[str, ...]:
-        place = {"file": source or "", "line": str(line.number), "start": str(start), "word": word}
-        return tuple(place[key] for key in self.keys)
+            reporter.warn(message.format(path=self.path, missing=len(missing), number=len(labelled), place=place))
 
 
-def _key(place: Mapping[str, str], files: Mapping[str, str | None], where: str) -> tuple[str, ...]:
-    """Return a row's values in the columns that select occurrences, with the full name of its file."""
-    key = dict(place)
-    if (file := place.get("file")) is not None:
-        source = files.get(file)
-        if source is None:
-            raise CorpusError(
-                _("{where}: {file} does not name one text of the index. Examples of its texts: {shown}").format(
-                    where=where, file=file, shown=", ".join(list(files)[:_SHOWN_NAMES])
-                )
-            )
-        key["file"] = source
-    for name in key.keys() & {"line", "start"}:
-        if not (key[name].isascii() and key[name].isdecimal()):
-            raise CorpusError.unexpected(f"{where}: {name} = {key[name]}", f"{_('a whole number')} (x>=0)")
-        key[name] = str(int(key[name]))
-    return tuple(key.values())
+def _full_name(texts: Sequence[str], name: str) -> str:
+    """Return the text that a name or the end of a name stands for; the name itself if there is not exactly one."""
+    matches = [text for text in texts if f"/{text}".endswith(f"/{name}")]
+    return matches[0] if len(matches) == 1 else name
 
 
-def _names_of_texts(texts: Sequence[str]) -> dict[str, str | None]:
-    """Map names to texts; a name is a path or the end of one, mapped to None if several texts share it."""
-    names: dict[str, str | None] = {text: text for text in texts}
-    for text in texts:
-        parts = text.split("/")
-        for start in range(1, len(parts)):
-            end = "/".join(parts[start:])
-            if names.setdefault(end, text) != text and end not in texts:
-                names[end] = None
-    return names
+def _place_of(index: ContextIndex, occurrence: Occurrence) -> LabelledPlace:
+    line = index.line(occurrence.line)
+    return line.source, str(line.number), str(line.start + occurrence.start), occurrence.word
 
 
 Colouring = dict[str, Any]
 
 
-def colouring_of(
-    labels: Sequence[str | None], chinese: Callable[[list[str]], Sequence[str]] = lambda _: ()
-) -> Colouring:
+def colouring_of(labels: Sequence[str | None], chinese: Mapping[str, str] = MappingProxyType({})) -> Colouring:
     """Return the distinct labels of points, most frequent first, and the number of each point's label, as JSON values.
 
-    `chinese` returns the Chinese names of labels, or none.
+    `labels_zh` has their names in `chinese`, and is empty if there are none.
     """
     counts = Counter(label for label in labels if label is not None)
     ranked = sorted(counts, key=lambda label: (-counts[label], label))
     numbers = {label: number for number, label in enumerate(ranked)}
     points = [None if label is None else numbers[label] for label in labels]
-    return {"labels": ranked, "labels_zh": chinese(ranked), "points": points}
+    return {"labels": ranked, "labels_zh": [chinese.get(label, label) for label in ranked if chinese], "points": points}
 
 
 def colour_points(
@@ -390,12 +306,10 @@ def colour_points(
 ) -> dict[str, Colouring]:
     """Return the colourings by name: usage, source, label:NAME for the user's labels, column:NAME for other columns."""
     points = [point for word in words for point in word.occurrences]
-    lines = [index.line(point.line) for point in points]
-    colourings = {"usage": _by_usage(words), "source": colouring_of([names[line.source] for line in lines])}
+    sources = [names[index.line(point.line).source] for point in points]
+    colourings = {"usage": _by_usage(words), "source": colouring_of(sources)}
     if labels is not None:
-        places = [(line, line.start + point.start, point.word) for line, point in zip(lines, points, strict=True)]
-        labels.report_missing(index, [word.word for word in words], reporter)
-        colourings |= _by_labels(labels, places, reporter)
+        colourings |= labels.colourings(index, points, reporter)
     for name, column in index.columns.items():
         if name != "source":
             values = [column.values[column.codes[point.line]] or None for point in points]
@@ -409,19 +323,24 @@ def _by_usage(words: Sequence[WordPoints]) -> Colouring:
     points: list[int] = []
     for word in words:
         points += (len(labels) + word.usages).tolist()
-        labels += ["、".join(name[:_NUM_SHOWN]) for name in word.names]
+        labels += ["、".join(names) for names in word.names]
     return {"labels": labels, "labels_zh": (), "points": points}
 
 
-def _by_labels(
-    labels: PointLabels, places: Sequence[tuple[IndexedLine, int, str]], reporter: Reporter
-) -> dict[str, Colouring]:
-    colourings = {}
-    for name in labels.kinds:
-        of_points = [labels.label(name, *place) for place in places]
-        if all(label is None for label in of_points):
-            reporter.warn(
-                _("{path}: no occurrence on the page has a label in column {name}.").format(path=labels.path, name=name)
-            )
-        colourings[f"label:{name}"] = colouring_of(of_points, partial(labels.chinese, name))
-    return colourings
+def agreements(colourings: Mapping[str, Colouring], words: Sequence[WordPoints]) -> dict[str, list[Any]]:
+    """Return, for each kind of label and each word, how well usages agree with labels, or None without two labels.
+
+    That is the adjusted Rand index (Hubert and Arabie 1985) and the number of labelled occurrences.
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    ends = np.cumsum([0, *(len(word.occurrences) for word in words)]).tolist()
+    found: dict[str, list[Any]] = {name: [] for name in colourings if name.startswith("label:")}
+    for name, of_words in found.items():
+        for word, start in zip(words, ends, strict=False):
+            labels = colourings[name]["points"][start : start + len(word.occurrences)]
+            pairs = [pair for pair in zip(word.usages.tolist(), labels, strict=True) if pair[1] is not None]
+            has_two = len({label for _usage, label in pairs}) > 1
+            value = round(float(adjusted_rand_score(*zip(*pairs, strict=True))), 4) if has_two else None
+            of_words.append(value if value is None else [value, len(pairs)])
+    return found

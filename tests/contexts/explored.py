@@ -33,7 +33,12 @@ def explored(folder: Path, **choice: Any) -> dict[str, Any]:
     index = indexed(embedder, texts, folder / "a.index", min_count=1)
     chosen = PageChoice(**{"words": ("苹果", "𠮷野"), **choice})
     rows = write_text(
-        folder / "labels.tsv", ("file\tline\tshown\tshown_zh", "a&b.txt\t0\t<i>one</i>\t<b>一", "c.txt\t1\ttwo\t二")
+        folder / "labels.tsv",
+        (
+            "file\tline\tstart\tword\tshown\tshown_zh",
+            "a&b.txt\t0\t2\t苹果\t<i>one</i>\t<b>一",
+            "c.txt\t1\t0\t苹果\ttwo\t二",
+        ),
     )
     labels = PointLabels.load(rows, [text["name"] for text in index.info["texts"]])
     return PageContent(index, embedder, chosen, SilentReporter(), labels).whole()

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,16 @@ from messages import Heard
 
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex, IndexedLine
+from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.senses import ClusterChoice, Clusters
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore import points
 from elmo_zh.explore.page import build_page, short_names
 from elmo_zh.explore.points import (
     SCALE,
     PointLabels,
+    WordPoints,
+    agreements,
     choose_points,
     compute_maps,
     point_neighbours,
@@ -125,106 +127,83 @@ def test_maps() -> None:
     assert all((one == other).all() for one, other in zip(maps.values(), again.values(), strict=True))
 
 
-def test_words_whose_usages_have_different_names_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of_words(tmp_path / "model")
-    embedder = ElmoEmbedder.load(model, "cpu")
+def test_the_words_with_the_clearest_usages_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = ElmoEmbedder.load(model_of_words(tmp_path / "model"), "cpu")
     # 吃 has one character, 今天 and 我们 are function words.
     lines = [f"苹果 {'。 ' * number}" for number in range(1, 12)]
     lines += [f"{'我们 ' * number}苹果 贵 今天 米饭 吃" for number in range(1, 22)]
     index = indexed(embedder, [write_text(tmp_path / "a.txt", lines)], tmp_path / "index")
-    found = choose_points(index, PageChoice(), SilentReporter())
-    assert {each.word for each in found} == {"苹果", "米饭"}
-
-    def chosen(**names: Sequence[Sequence[str]]) -> list[tuple[str, int]]:
-        def told(_: Any, words: Any, *__: Any) -> Any:
-            return [[names[word][min(usage, 1)] for usage in range(len(centres))] for word, centres in words]
-
-        monkeypatch.setattr(points, "_NUM_NAMES", 2)
-        monkeypatch.setattr(points, "telling_words", told)
-        return [(each.word, each.num_usages) for each in choose_points(index, PageChoice(), SilentReporter())]
-
-    alike, other = [["贵", "吃"], ["吃", "贵"]], [["贵", "吃"], ["我们", "今天"]]
-    # Usages with nearly the same name are one.
-    assert chosen(苹果=alike, 米饭=other) == [("米饭", 2), ("苹果", 1)]
-    assert chosen(苹果=other, 米饭=alike) == [("苹果", 2), ("米饭", 1)]
     few = choose_points(index, PageChoice(words=("吃", "吃"), max_per_word=7), SilentReporter())
     assert [(each.word, len(each.occurrences)) for each in few] == [("吃", 7)]
-    # The words of labels are taken before content words, and sorted as these are.
-    labelled = choose_points(index, PageChoice(), SilentReporter(), {"米饭", "苹果", "手机"})
-    assert [each.word for each in labelled] == ["苹果", "米饭"]
+    # The words of labels are taken before content words.
+    for labelled, words in (((), {"苹果", "米饭"}), (("贵", "米饭", "手机"), {"贵", "米饭"})):
+        assert {each.word for each in choose_points(index, PageChoice(), SilentReporter(), labelled)} == words
+
+    silhouettes = {32: 0.3}
+
+    def found_clusters(vectors: np.ndarray, seed: int) -> Clusters:
+        choice = ClusterChoice(2, silhouettes.get(len(vectors), 0.4), 9.0)
+        return Clusters(np.arange(len(vectors)) % 2, vectors, vectors[:2], choice)
+
+    monkeypatch.setattr(points, "find_clusters", found_clusters)
+    for silhouettes[32], first in ((0.3, "米饭"), (0.9, "苹果")):
+        shown = choose_points(index, PageChoice(num_words=1), SilentReporter())
+        assert [(each.word, len(each.names)) for each in shown] == [(first, 2)]
 
 
-TEXTS = ("/home/me/a.txt", "/home/me/b/c.txt", "/home/me/b/a.txt")
+TEXTS = ("/home/me/a.txt", "x.zip/b/c.txt", "/home/me/b/a.txt")
+PLACE = "file\tline\tstart\tword"
 
 
-def labels_of(path: Path, *rows: str) -> PointLabels:
-    return PointLabels.load(write_text(path, rows), TEXTS)
-
-
-def test_labels_of_the_user(tmp_path: Path) -> None:
-    path = tmp_path / "labels.tsv"
-    first, second = IndexedLine("苹果", TEXTS[1], 3), IndexedLine("苹果", TEXTS[0], 3)
-    rows = ("c.txt\t3\t0\t苹果\tfruit\tnews", "c.txt\t3\t5\t苹果\tfirm\tnews", "")
-    found = labels_of(path, "file\tline\tstart\tword\tsense\tgenre", *rows)
-    assert found.names == ("sense", "genre")
-    assert (found.label("sense", first, 0, "苹果"), found.label("genre", first, 0, "苹果")) == ("fruit", "news")
-    assert [found.label("sense", second, 0, "苹果"), found.label("sense", first, 0, "手机")] == [None, None]
-    # The second one in the same line has another sense, and no row is about a third.
-    assert [found.label("sense", first, start, "苹果") for start in (5, 9)] == ["firm", None]
-    # Rows that disagree about the same occurrences give no label.
-    found = labels_of(path, "file\tline\tsense\tgenre", "c.txt\t3\tfruit\tnews", "c.txt\t3\tfirm\tnews")
-    assert (found.label("sense", first, 0, "苹果"), found.label("genre", first, 0, "苹果")) == (None, "news")
-    whole = labels_of(path, "year\tfile", "1999\tme/a.txt", f"2005\t{TEXTS[1]}")
-    assert [whole.label("year", line, 0, "手机") for line in (first, second)] == ["2005", "1999"]
-    assert labels_of(path, "word\tkind", "苹果\tn").label("kind", first, 0, "苹果") == "n"
-    named = labels_of(path, "line\tkind_zh\tkind\tyear_zh", "3\t果\tfruit\t九九", "4\t\tfirm\t九九")
-    assert named.kinds == ("kind", "year_zh")
-    assert named.chinese("kind", ["firm", "fruit"]) == ("firm", "果")
-    assert named.chinese("year_zh", ["九九"]) == ()
-
-
-def test_labelled_places_without_an_occurrence_are_counted(index: ContextIndex, tmp_path: Path) -> None:
-    occurrence = index.occurrence(int(index.occurrences("苹果")[0]))
-    line = index.line(occurrence.line)
-    place = f"{line.source}\t{line.number}\t{line.start + occurrence.start}\t苹果\tfruit"
-    other = f"{line.source}\t{line.number}\t{line.start + occurrence.start + 1}\t苹果\tfruit"
-    rows = ("file\tline\tstart\tword\tsense", place, other, other.replace("苹果", "手机"))
-    labels, heard = PointLabels.load(write_text(tmp_path / "labels.tsv", rows), index.sources), Heard()
+def test_labels_of_a_table(index: ContextIndex, tmp_path: Path) -> None:
+    occurrences = [index.occurrence(number) for number in index.occurrences("苹果").tolist()]
+    numbers = [index.line(each.line).number for each in occurrences]
+    rows = [f"a.txt\t{number}\t{each.start}" for number, each in zip(numbers, occurrences, strict=True)]
+    wrong = [f"a.txt\t9\t{occurrences[0].start}\t苹果\tfruit\t果", "a.txt\t9\t9\t手机\tx\t", "b.txt\t0\t0\t苹果\tx\t"]
+    table = [f"{PLACE}\tend\tsense\tsense_zh", f"{rows[0]}\t苹果\t9\tfruit\t果", "", f"{rows[2]}\t苹果\t9\tfirm\t"]
+    table += [row.replace("苹果", "苹果\t9").replace("手机", "手机\t9") for row in wrong]
+    labels, heard = PointLabels.load(write_text(tmp_path / "labels.tsv", table), index.sources), Heard()
+    assert (labels.kinds, labels.words) == (("sense",), {"苹果", "手机"})
+    [(name, colouring)] = labels.colourings(index, occurrences[:4], heard).items()
+    assert (name, colouring["points"]) == ("label:sense", [1, None, 0, None])
+    assert (colouring["labels"], colouring["labels_zh"]) == (["firm", "fruit"], ["firm", "果"])
     labels.report_missing(index, ["苹果"], heard)
-    (warning,) = heard.warnings
-    assert "1 of 2 labelled places" in warning
+    labels.colourings(index, occurrences[1:2], heard)
+    missing, none = heard.warnings
+    assert "2 of 4 labelled places" in missing
+    assert none.endswith("no occurrence on the page has a label in column sense.")
 
 
-def test_labels_of_archives_and_their_members(tmp_path: Path) -> None:
-    members = ("x.zip/一/a.txt", "x.zip/b.txt", "y.txt")
-    lines = [IndexedLine("苹果", name, 3, archive="x.zip" if name.startswith("x") else "") for name in members]
-
-    def years(*rows: str) -> list[str | None]:
-        labels = PointLabels.load(write_text(tmp_path / "labels.tsv", rows), members, archives=["x.zip"])
-        return [labels.label("year", line, 0, "苹果") for line in lines]
-
-    assert years("file\tyear", "x.zip\t1999", "y.txt\t2005") == ["1999", "1999", "2005"]
-    assert years("file\tyear", "x.zip\t1999", "b.txt\t2005") == ["1999", "2005", None]
-    assert years("file\tline\tyear", "一/a.txt\t3\t1999", "b.txt\t4\t2005") == ["1999", None, None]
-    with pytest.raises(CorpusError, match=r"line 2: x\.zip does not name one text of the index"):
-        years("file\tline\tyear", "x.zip\t3\t1999")
+@pytest.mark.parametrize(
+    ("name", "words"), [("c.txt", {"果"}), ("b/a.txt", {"果"}), ("a.txt", set()), ("d.txt", set())]
+)
+def test_a_file_is_named_by_the_end_of_one_name(tmp_path: Path, name: str, words: set[str]) -> None:
+    table = write_text(tmp_path / "labels.tsv", [f"{PLACE}\tsense", f"{name}\t3\t0\t果\tfruit"])
+    assert PointLabels.load(table, TEXTS).words == words
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((), "line 1: ; expected file"),
-        (("file\tstart",), "line 1: file, start; expected"),
-        (("file\tsense\tsense",), "line 1: file, sense, sense; expected"),
-        (("file\tsense", "c.txt"), "line 2: c.txt; expected file, sense."),
-        (("file\tsense", "d.txt\tx"), "line 2: d.txt does not name one text of the index"),
-        (("file\tsense", "b/a.txt\tx", "a.txt\tx"), "line 3: a.txt does not name one text of the index"),
-        (("line\tsense", "-1\tx"), "line 2: line = -1"),
+        ((), "line 1: ; expected file, line, start, word, LABEL"),
+        (("file\tline\tword\tsense",), "line 1: file, line, word, sense; expected"),
+        ((f"{PLACE}\tsense\tsense",), "line 1: file, line, start, word, sense, sense; expected"),
+        ((f"{PLACE}\tsense", "c.txt"), "line 2: c.txt; expected file, line, start, word, sense."),
+        ((f"{PLACE}\tsense", *(f"c.txt\t1\t0\t果\t{label}" for label in "aab")), "line 4 labels the same place"),
     ],
 )
 def test_wrong_labels(tmp_path: Path, rows: tuple[str, ...], message: str) -> None:
     with pytest.raises(CorpusError, match=re.escape(f"labels.tsv: {message}")):
-        labels_of(tmp_path / "labels.tsv", *rows)
+        PointLabels.load(write_text(tmp_path / "labels.tsv", rows), TEXTS)
+
+
+def test_agreement_of_usages_and_labels() -> None:
+    """Of Hubert and Arabie, worked by hand: usages 0 0 1 1, labels 0 0 0 1; a single label agrees with nothing."""
+    occurrence = Occurrence(0, "果", 0, 0, 0, 1)
+    word = WordPoints("果", (occurrence,) * 5, np.array([0, 0, 1, 1, 1]), 0.5)
+    colourings = {"usage": {"points": []}, "label:a": {"points": [0, 0, 0, 1, None, *[2] * 5]}}
+    # Pairs together in both 1, in usages 2, in labels 3, of 6: (1 - 1) / (2.5 - 1).
+    assert agreements(colourings, [word, word]) == {"label:a": [[0.0, 4], None]}
 
 
 def test_the_page_is_one_sound_file(data: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

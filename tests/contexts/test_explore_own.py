@@ -138,15 +138,18 @@ def test_the_sample_text_has_the_senses_that_are_marked_in_it(latest: RunDir) ->
     index = ContextIndex.load("part.index")
     unmarked, rare, common = sorted(index.words, key=index.count)[-3:]
     table = Path("data", "senses.tsv")
-    rows = ["file\tword\tsense", f"nature.txt\t{unmarked}\tunseen"]
-    rows += [f"food.txt\t{word}\tmarked" for word in (rare, common, "没有的词")]
+    rows = ["file\tline\tstart\tword\tsense", f"nature.txt\t0\t0\t{unmarked}\tunseen"]
+    for word in (rare, common):
+        for occurrence in map(index.occurrence, index.occurrences(word).tolist()):
+            line = index.line(occurrence.line)
+            rows.append(f"food.txt\t{line.number}\t{line.start + occurrence.start}\t{word}\tmarked")
     table.write_text("\n".join(rows), encoding="utf-8")
     told, data = explored("part.index", "--max-per-word", 7)
-    assert [word for word, *_ in data["words"]] == [common, rare]
+    assert {word for word, *_ in data["words"]} == {common, rare}
     assert data["colourings"]["label:sense"]["labels"] == ["marked"]
-    # A table that the user names has to be about this index.
-    told = elmo_zh("explore", "part.index", "--output", "other.html", "--labels", table).only_error()
-    assert told.startswith("data/senses.tsv: line 2: nature.txt does not name one text of the index.")
+    # In a table that the user names, places in other texts are counted.
+    made = succeed("explore", "part.index", "--output", "other.html", "--labels", table, "--word", unmarked)
+    assert "1 of 1 labelled places" in made.stderr
     # Another text has no such senses.
     told, data = explored("other.index", "--word", common)
     assert "Labels:" not in told

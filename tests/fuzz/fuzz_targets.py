@@ -268,8 +268,8 @@ TARGETS: dict[str, Target] = {
     "labelled-conll": Target(_conll, _read_file("x.txt", lambda path: read_labelled(path, Reading(kind="tag")))),
     "labelled-spans": Target(_spans, _read_file("x.jsonl", lambda path: read_labelled(path, Reading(kind="tag")))),
     "point-labels": Target(
-        lambda: ["line\tword\tsense\n0\t苹果\t水果\n1\t好\t\n".encode(), "file\tkind\na.txt\t新闻\n".encode()],
-        _read_file("x.tsv", lambda path: PointLabels.load(path, ["a.txt", "b/a.txt", "c.txt"], skips_others=True)),
+        lambda: ["file\tline\tstart\tword\tsense\nc.txt\t0\t0\t苹果\t水果\na.txt\t1\t2\t好\t\n".encode()],
+        _read_file("x.tsv", lambda path: PointLabels.load(path, ["a.txt", "b/a.txt", "c.txt"])),
     ),
     "settings": Target(
         lambda: [b'[text]\nsegmenter = "jieba"\n[train]\nbatch_size = 3\n[model]\ncharacter_filters = [[1, 2]]\n'],
