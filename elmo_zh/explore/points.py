@@ -288,7 +288,7 @@ Colouring = dict[str, Any]
 def colouring_of(labels: Sequence[str | None], chinese: Mapping[str, str] = MappingProxyType({})) -> Colouring:
     """Return the distinct labels of points, most frequent first, and the number of each point's label, as JSON values.
 
-    `labels_zh` has their names in `chinese`, and is empty if there are none.
+    `labels_zh` has their names in `chinese`; it is empty without Chinese names.
     """
     counts = Counter(label for label in labels if label is not None)
     ranked = sorted(counts, key=lambda label: (-counts[label], label))
