@@ -12,7 +12,6 @@ from messages import message_of
 
 from elmo_zh import invocation
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.cleaning import LineCleaner
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.invocation import install_line
 from elmo_zh.text.normalise import build_normaliser
@@ -51,7 +50,6 @@ def test_installed_as_a_package(checkout: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("package", "extra", "use"),
     [
-        ("ftfy", "corpus", lambda: LineCleaner.build(TextConfig(repair_mojibake=True))),
         ("opencc", "opencc", lambda: build_normaliser(TextConfig(script="simplified"))),
         ("opencc", "opencc", lambda: describe_script("simplified")),
         ("rjieba", "rjieba", lambda: build_segmenter(TextConfig(segmenter="rjieba"))),

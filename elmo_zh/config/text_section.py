@@ -9,8 +9,7 @@ from elmo_zh.language import N_
 # Settings of section text that say how a corpus is read and cleaned; a model made from it does not need them.
 READING = ("format", "field", "encoding", "bad_bytes", "join_lines", "shard_bytes")
 CLEANING = (
-    "remove_markup", "repair_mojibake", "min_han_share", "max_line_characters",
-    "drop_duplicates", "duplicate_min_characters", "boilerplate_copies",
+    "remove_markup", "min_han_share", "max_line_characters", "drop_duplicates", "duplicate_min_characters",
 )  # fmt: skip
 CORPUS = (*READING, *CLEANING)
 
@@ -121,11 +120,6 @@ class TextConfig(Section):
         "Remove remnants of HTML, wikitext and BBCode, but only known tags and paired marks: a<b and 《》 stay.",
         later=True,
     )
-    repair_mojibake: bool = declare(
-        False,
-        "Use ftfy (an optional extra) to repair text decoded with the wrong encoding; false only counts suspect lines.",
-        later=True,
-    )
     min_han_share: float = declare(
         0.0,
         "Drop lines in which less than this fraction of all letters and digits are Han characters; 0 keeps all lines.",
@@ -148,13 +142,6 @@ class TextConfig(Section):
         20,
         "Lines with fewer characters than this never count as duplicates: short sentences recur naturally.",
         least=1,
-        later=True,
-    )
-    boilerplate_copies: int = declare(
-        0,
-        "Drop all copies of any line, short or long, that occurs more than this many times in the corpus; 0 drops"
-        " none.",
-        least=0,
         later=True,
     )
     shard_bytes: int = declare(

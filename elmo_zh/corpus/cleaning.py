@@ -1,4 +1,4 @@
-"""Clean one line of a corpus: repair it if it was decoded with the wrong encoding, remove markup, or drop it.
+"""Clean one line of a corpus: remove markup, or drop it; notice if it was decoded with the wrong encoding.
 
 Markup is tags with known names and valid attributes, known entities, and paired wiki and BBCode marks; anything that
 may be text or mathematics stays. Removing it takes time proportional to the length of a line, whatever it contains.
@@ -6,13 +6,12 @@ may be text or mathematics stays. Removing it takes time proportional to the len
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html.entities import html5
 from string import ascii_letters
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.content import import_extra
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.language import N_
 from elmo_zh.text.script import han_share
@@ -256,7 +255,6 @@ ONLY_MARKUP = N_("lines of markup only")
 LITTLE_CHINESE = N_("lines with too little Chinese")
 # Why a kept line may deserve a look, and how it was cleaned.
 GARBLED = N_("lines that look wrongly decoded")
-REPAIRED = "lines repaired by text.repair_mojibake"
 CLEANED = "lines cleaned by text.remove_markup"
 # The Windows-1252 characters for bytes 0x80 to 0x9F; the Latin-1 ones for 0x80 to 0xBF, without the middle dot of
 # Chinese names.
@@ -270,7 +268,6 @@ _RUN = "[\xa1-\xaf\xb1-\xb6\xb8-\xd6\xd8-\xf6\xf8-\xfe]{6}"
 _GARBLED = re.compile(
     f"[\xe0-\xef](?:[{_LATIN}][{_LATIN}{_OTHER}]|[{_OTHER}][{_LATIN}])|\xc3[\xa0-\xb6\xb8-\xbf]|\xe2\u20ac|{_RUN}"
 )
-_CHINESE = re.compile(r"[\x00-\x7f\u2014\u2018-\u201d\u2026\u3000-\u3011\u4e00-\u9fa5\uff01-\uff5e]*")
 # UTF-8 read as GB18030: full-width punctuation begins with the first of these; 、, 。 and brackets with the second.
 _OF_GB18030 = ("\u951b", "\u9286")
 _LOST = "锟斤拷"
@@ -285,7 +282,6 @@ class LineCleaner:
     """Cleans lines according to the settings. Embedding cleans nothing, so that each line stays a line."""
 
     max_characters: int
-    repair: Callable[[str], str] | None
     removes_markup: bool
     min_han_share: float
 
@@ -294,7 +290,6 @@ class LineCleaner:
         """Return the cleaner that the settings describe."""
         return cls(
             max_characters=config.max_line_characters,
-            repair=build_repair() if config.repair_mojibake else None,
             removes_markup=config.remove_markup,
             min_han_share=config.min_han_share,
         )
@@ -307,11 +302,7 @@ class LineCleaner:
         text = line
         if _SUSPECT.search(line):
             if looks_garbled(line):
-                text = self.repair(line) if self.repair else line
-                if text != line:
-                    tally.notice(REPAIRED)
-                if looks_garbled(text):
-                    tally.notice(GARBLED)
+                tally.notice(GARBLED)
             if self.removes_markup and (cleaned := without_markup(text)) != text:
                 text = cleaned
                 tally.notice(CLEANED)
@@ -332,34 +323,3 @@ def looks_garbled(line: str) -> bool:
 
 def _was_read_as_gb18030(line: str) -> bool:
     return sum(map(line.count, _OF_GB18030)) >= 2
-
-
-def build_repair() -> Callable[[str], str]:
-    """Return a function that repairs a line with ftfy, or with our own code for GB18030, which ftfy does not know."""
-    fix_encoding = import_extra("ftfy", "text.repair_mojibake = true").fix_encoding
-
-    def repair(line: str) -> str:
-        return _from_gb18030(line) or _from_latin(line) or str(fix_encoding(line))
-
-    return repair
-
-
-def _from_gb18030(line: str) -> str:
-    """Repair a line of UTF-8 that was read as GB18030; return "" if its bytes are not all UTF-8."""
-    if not _was_read_as_gb18030(line):
-        return ""
-    try:
-        return line.encode("gb18030").decode("utf-8")
-    except UnicodeError:
-        return ""
-
-
-def _from_latin(line: str) -> str:
-    """Repair a line of GB18030 that was read as Latin-1; return "" if it is UTF-8 or does not become Chinese."""
-    try:
-        raw = line.encode("latin-1")
-        decoded = raw.decode("gb18030")
-    except UnicodeError:
-        return ""
-    is_utf8 = "\ufffd" not in raw.decode("utf-8", "replace")
-    return decoded if _CHINESE.fullmatch(decoded) and not is_utf8 else ""

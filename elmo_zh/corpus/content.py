@@ -39,8 +39,8 @@ class UnsuitableError(CorpusError):
     """
 
     def __init__(self, name: str, reason: str, advice: str, details: str = "") -> None:
-        shown = f"{_(reason)} ({details})" if details else _(reason)
-        super().__init__(f"{name}: {shown}. {advice}")
+        template = _("{name}: {reason} ({details}). {advice}") if details else _("{name}: {reason}. {advice}")
+        super().__init__(template.format(name=name, reason=_(reason), details=details, advice=advice))
         self.reason = reason
 
 

@@ -166,13 +166,13 @@ class InputText:
         for message in layout_messages([(self.name, layouts)]):
             reporter.warn(message)
         if num_empty := self.tally.num_dropped(WITHOUT_FIELD):
-            told = {"name": self.name, "count": num_empty, "total": num_lines}
-            message = _("{name}: records without the chosen field become empty lines ({count:,} of {total:,}).")
-            if num_empty * 2 > num_lines:
-                step = _("Choose one or more: --field NAME")
-                reporter.warn(f"{message} {step}".format(**told))
-            else:
-                reporter.note(message.format(**told))
+            tell = reporter.warn if num_empty * 2 > num_lines else reporter.note
+            tell(
+                _(
+                    "{name}: records without the chosen field become empty lines ({count:,} of {total:,}). To choose"
+                    " other fields: --field NAME"
+                ).format(name=self.name, count=num_empty, total=num_lines)
+            )
         for line in skipped_lines(self.tally.passed_over):
             reporter.note(line)
 

@@ -63,23 +63,6 @@ class TextShard:
             self.file(suffix).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeyRule:
-    """Decides which lines have a key: long lines get an odd key and, with `has_short`, short lines an even one."""
-
-    least_characters: int
-    has_short: bool
-
-    def key(self, line: str, encoded: bytes) -> int | None:
-        """Return the key of a line, or None if it needs none; `encoded` is the line in UTF-8."""
-        stripped = line.strip()
-        is_long = len(stripped) >= self.least_characters
-        if not stripped or not (is_long or self.has_short):
-            return None
-        text = encoded if len(stripped) == len(line) else stripped.encode("utf-8")
-        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") & ~1 | is_long
-
-
 class TextShardWriter:
     """Writes lines to text shards of about `shard_bytes`, numbered from 0; `finish` writes the last one.
 
@@ -87,8 +70,9 @@ class TextShardWriter:
         sizes: Bytes of text in each finished shard.
     """
 
-    def __init__(self, files: Files, shard_bytes: int, rule: KeyRule | None) -> None:
-        self._files, self._shard_bytes, self._rule = files, shard_bytes, rule
+    def __init__(self, files: Files, shard_bytes: int, least_characters: int | None) -> None:
+        """Write the keys of lines of at least so many characters, without white space at the ends; None: no keys."""
+        self._files, self._shard_bytes, self._least_characters = files, shard_bytes, least_characters
         self.sizes: list[int] = []
         self._start_shard()
 
@@ -106,8 +90,9 @@ class TextShardWriter:
             self._runs.extend((source, 0))
         encoded = line.encode("utf-8")
         self._text += encoded + b"\n"
-        if self._rule is not None and (key := self._rule.key(line, encoded)) is not None:
-            self._keys.append(key)
+        if self._least_characters is not None and len(text := line.strip()) >= self._least_characters:
+            digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()
+            self._keys.append(int.from_bytes(digest, "little"))
             self._numbers.append(self._num_lines)
         self._num_lines += 1
         self._runs[-1] += 1
@@ -204,12 +189,12 @@ class Extract:
 
     config: TextConfig
     shard_bytes: int
-    rule: KeyRule | None
 
     def __call__(self, task: ExtractTask, files: Files) -> Json:
         """Return the sizes of the shards, the number of bytes read, and a tally of each source."""
         tallies = {numbered.number: Tally() for numbered in task.sources}
-        writer = TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), self.rule)
+        least_characters = self.config.duplicate_min_characters if self.config.drop_duplicates else None
+        writer = TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), least_characters)
         for numbered in task.sources:
             source, tally = numbered.source, tallies[numbered.number]
             numbered.stamp.require(source)

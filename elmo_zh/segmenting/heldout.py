@@ -21,8 +21,8 @@ from elmo_zh.run.files import link_or_copy
 
 Signatures = NDArray[np.uint32]  # shape (paragraphs, 16); zeros for paragraphs that are too short to compare
 PLACES, _LEAST_EQUAL = 16, 9
-# Shorter paragraphs recur naturally. Further characters do not count: paragraphs much longer are too long to hold out.
-_LEAST_CHARACTERS, MOST_CHARACTERS = 10, 10_000
+# Shorter paragraphs recur naturally.
+_LEAST_CHARACTERS = 10
 _FACTORS = np.random.default_rng(2018).integers(2**63, size=PLACES + 3, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 # How many paragraphs are compared at a time; each may resemble thousands.
 _COMPARED = 256
@@ -30,12 +30,12 @@ _COMPARED = 256
 
 def signatures(texts: Sequence[str]) -> Signatures:
     """Return a signature for each text; texts must have no white space, and ASCII digits count as one character."""
-    lengths = np.array([min(len(text), MOST_CHARACTERS) for text in texts], np.int64)
+    lengths = np.array(list(map(len, texts)), np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), PLACES), np.uint32)
     if not is_long.any():
         return found
-    joined = "".join(text[:MOST_CHARACTERS] for text in texts if len(text) >= _LEAST_CHARACTERS)
+    joined = "".join(text for text in texts if len(text) >= _LEAST_CHARACTERS)
     codes = np.frombuffer(joined.encode("utf-32-le"), "<u4").astype(np.uint64)
     codes[(codes >= ord("0")) & (codes <= ord("9"))] = ord("0")
     ends = np.cumsum(lengths[is_long])

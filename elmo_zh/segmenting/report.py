@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import GARBLED
 from elmo_zh.corpus.counts import skipped_lines
 from elmo_zh.corpus.encodings import UNDECODABLE
@@ -35,7 +34,7 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
     return {**found, "sources": described}
 
 
-def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: TextConfig, reporter: Reporter) -> None:
+def report_segmented(result: SegmentedCorpus, names: Sequence[str], reporter: Reporter) -> None:
     """Report the text that was read, dropped and written, and warn about anything that users should check."""
     counts = result.counts
     _report_forms(result, reporter)
@@ -62,7 +61,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], config: Text
                 kept_characters=f"{counts.kept_characters:,}", dropped=dropped
             )
         )
-    for warning in _warnings(result, names, config):
+    for warning in _warnings(result, names):
         reporter.warn(warning)
 
 
@@ -78,7 +77,7 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
         reporter.note(other_fields_note(result.total.other_fields))
 
 
-def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig) -> Iterator[str]:
+def _warnings(result: SegmentedCorpus, names: Sequence[str]) -> Iterator[str]:
     yield from layout_messages((name, tally.layouts) for name, tally in zip(names, result.tallies, strict=True))
     without = [
         (name, number)
@@ -96,13 +95,10 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str], config: TextConfig)
             " replace; stages/segment.json in the run folder shows how many characters each source lost."
         ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
     if garbled := result.total.noticed.get(GARBLED):
-        yield _("{lines} may have been decoded with the wrong encoding, such as: {examples} ... {advice}").format(
-            lines=counted(garbled.count, "{number} line", "{number} lines"),
-            examples=garbled.examples[0],
-            advice=_("Specify the right encoding (--encoding), or get the original file.")
-            if config.repair_mojibake
-            else _("Try --set text.repair_mojibake=true"),
-        )
+        yield _(
+            "{lines} may have been decoded with the wrong encoding, such as: {examples} ... Specify the right encoding"
+            " (--encoding), get the original file, or repair this one, for example with ftfy."
+        ).format(lines=counted(garbled.count, "{number} line", "{number} lines"), examples=garbled.examples[0])
     counts = result.counts
     if counts.near_copies_heldout:
         yield _(

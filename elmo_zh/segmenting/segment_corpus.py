@@ -29,7 +29,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter, counted
-from elmo_zh.segmenting.duplicates import BOILERPLATE, DUPLICATE, RepeatedLines, find_repeated, key_rule
+from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut
 from elmo_zh.segmenting.heldout import (
     INDEX,
@@ -42,15 +42,16 @@ from elmo_zh.segmenting.heldout import (
 )
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
+from elmo_zh.text.sentences import iter_windows
 
 # The corpus is cut into this many shards, but not into shards so small that starting a task takes longer than the task,
 # nor so large that workers wait long for the last one.
 _WANTED_SHARDS = 64
 _LEAST_SHARD_BYTES, _MOST_SHARD_BYTES = 2**20, 2**24
-# These texts are keys of the stage record, so their wording is fixed.
-REASONS = {DUPLICATE: N_("duplicate lines"), BOILERPLATE: N_("boilerplate lines")}
-# How many paragraphs are written at a time.
-_PARAGRAPHS = 200
+# This text is a key of the stage record, so its wording is fixed.
+DUPLICATE = N_("duplicate lines")
+# How many paragraphs and characters are written at a time.
+_PARAGRAPHS, _CHARACTERS = 200, 2**18
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class SegmentShards:
 
     config: TextConfig
     user_dictionary: Path | None
-    repeated: RepeatedLines | None
+    repeated: RepeatedLines
 
     @cached_property
     def preparation(self) -> CorpusPreparation:
@@ -102,7 +103,7 @@ class SegmentShards:
             files.file("index") as unfinished_index,
             unfinished_index.open("wb") as index,
         ):
-            while some := list(islice(paragraphs, _PARAGRAPHS)):
+            for some in iter_windows(paragraphs, _length, most_items=_PARAGRAPHS, most_size=_CHARACTERS):
                 file.write("".join(f"{sentence}\n" for sentences, _ in some for sentence in sentences).encode("utf-8"))
                 index.write(index_rows(some).tobytes())
         sources = {str(source): tally for source, tally in tallies.items()}
@@ -112,15 +113,19 @@ class SegmentShards:
         self, number: int, shard: TextShard, tallies: dict[int, Tally]
     ) -> Iterator[tuple[list[str], int]]:
         """Yield the sentences of each kept line, and the number of its tokens."""
-        left_out = self.repeated.in_shard(number) if self.repeated else {}
+        left_out = self.repeated.in_shard(number)
         numbered = enumerate(shard.iter_lines())
         for source, num_lines in shard.load_runs().tolist():
             tally = tallies.setdefault(source, Tally())
             for line_number, line in islice(numbered, num_lines):
-                if (reason := left_out.get(line_number)) is not None:
-                    tally.drop_line(REASONS[reason], line)
+                if line_number in left_out:
+                    tally.drop_line(DUPLICATE, line)
                 elif segmented := self.preparation.sentences(line, tally):
                     yield list(map(" ".join, segmented)), sum(map(len, segmented))
+
+
+def _length(paragraph: tuple[list[str], int]) -> int:
+    return sum(map(len, paragraph[0]))
 
 
 @dataclass(kw_only=True)
@@ -223,7 +228,7 @@ class SegmentJob:
 
     def _extract_shards(self, work: Work, result: SegmentedCorpus) -> list[TextShard]:
         tasks = list(cut(self.sources, self.config, self.shard_bytes, work))
-        extract = Extract(self.config, self.shard_bytes, key_rule(self.config))
+        extract = Extract(self.config, self.shard_bytes)
         total = sum(task.num_bytes for task in tasks)
         step = Step(name="read", compute=extract, unit="bytes", size=itemgetter("bytes"), total=total)
         shards = []
@@ -236,7 +241,7 @@ class SegmentJob:
 
     def _segment_shards(self, work: Work, shards: list[TextShard], result: SegmentedCorpus) -> list[FinishedPart]:
         """Clean and segment all shards, and add up their counts."""
-        segment = SegmentShards(self.config, self.user_dictionary, find_repeated(shards, self.config, work))
+        segment = SegmentShards(self.config, self.user_dictionary, find_repeated(shards, work))
         total = sum(shard.num_bytes for shard in shards)
         step = Step(name="segment", compute=segment, unit="bytes", size=itemgetter("bytes"), total=total)
         parts = []

@@ -67,7 +67,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
             copy = copy_user_dictionary(run, dictionary)
             if empty := [source.name for source in sources.sources if not source.path.stat().st_size]:
                 reporter.warn(_(SKIPPED).format(reason=format_bytes(0), names=first_ten(empty)))
-            report_segmented(segmented, list(inputs), config.text, reporter)
+            report_segmented(segmented, list(inputs), reporter)
             return StageResult(
                 outputs=[*run.train_files(), *run.heldout_files(), *([copy] if copy else [])],
                 counts=asdict(segmented.counts),

@@ -82,13 +82,16 @@ def save_word_vectors(path: Path, vocabulary: Vocabulary, vectors: WordVectors) 
 
 
 def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int = 0) -> WordVectors:
-    """Read the vectors that `save_word_vectors` wrote; raise RunError for a line that it would not have written.
+    """Read the vectors that `save_word_vectors` wrote; raise RunError if a line is wrong or missing.
 
     A `dimension` of 0 stands for the length of the first vector.
     """
     rows = {word: row for row, word in enumerate(vocabulary.tokens) if row >= len(SPECIALS)}
     vectors: dict[int, NDArray[np.float32]] = {}
-    for number, line in islice(enumerate(iter_lines(path, drop_mark=False), start=1), 1, None):
+    again = command("word2vec", "--run", path.parent, "--force")
+    lines = iter_lines(path, drop_mark=False)
+    num_announced = next(lines, "").partition(" ")[0]
+    for number, line in enumerate(lines, start=2):
         word, *numbers = line.split(" ")
         try:
             vector = np.array(numbers, np.float32)
@@ -96,8 +99,10 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int = 0) ->
             vector = np.zeros(0, np.float32)
         dimension = dimension or len(vector)
         if word not in rows or not 0 < len(vector) == dimension or not np.isfinite(vector).all():
-            raise RunError.damaged(path, f"line {number}", command("word2vec", "--run", path.parent, "--force"))
+            raise RunError.damaged(path, f"line {number}", again)
         vectors[rows[word]] = vector
+    if num_announced != str(len(vectors)):
+        raise RunError.damaged(path, f"{len(vectors):,} / {num_announced}", again)
     found = np.array(sorted(vectors), np.int64)
     return WordVectors(rows=found, vectors=np.array([vectors[row] for row in found]).reshape(len(found), dimension))
 

@@ -127,7 +127,7 @@ class Vectors:
 
 
 def segment(given: Given, output: Path) -> Job[Any]:
-    config = TextConfig(segmenter="character", shard_bytes=50, boilerplate_copies=3)
+    config = TextConfig(segmenter="character", shard_bytes=50)
     return SegmentJob(find_sources([str(given.text)]), output, config)
 
 

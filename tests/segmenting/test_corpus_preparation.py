@@ -18,7 +18,7 @@ PIECES += ["\ud800"]
 LINE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(), max_size=3)), max_size=13).map("".join)
 CONFIGS = [
     TextConfig(segmenter="character"),
-    TextConfig(segmenter="jieba", unicode_form="NFKC", repair_mojibake=True, min_han_share=0.4, max_line_characters=29),
+    TextConfig(segmenter="jieba", unicode_form="NFKC", min_han_share=0.4, max_line_characters=29),
     TextConfig(segmenter="character", script="simplified", split_sentences=False),
     TextConfig(segmenter="jieba", script="traditional", unicode_form="NFD", remove_markup=False),
     TextConfig(segmenter="whitespace", collapse_whitespace=False, remove_control=False, unicode_form="none"),

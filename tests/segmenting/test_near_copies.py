@@ -38,6 +38,8 @@ def test_a_signature_is_the_texts_own() -> None:
     together, alone = signatures(texts), [signatures([text])[0] for text in texts]
     assert (together == alone).all()
     assert [bool(row.any()) for row in together] == [True, False, False, True, True, True]
+    end = texts[4][-9_000:]
+    assert (signatures([end])[0] == signatures([invented(3_000) + end])[0]).sum() >= 9
 
 
 @pytest.mark.parametrize("shard_bytes", [0, 3_000])

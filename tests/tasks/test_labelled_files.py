@@ -72,7 +72,6 @@ TAGGED = [
     ("a.txt", "李\tNR\tB_PER\r\n白\tNR\tI_PER\r\n \tPU\tO\r\n来\tVV\tO \r\n"),
     ("a.conll", "李\tB-PER\n白\tL-PER\n \tO\n来\tO\n\n沪\tU-LOC\n"),  # BILUO
     ("a.conll", "李0\tB-PER\n白1\tI-PER\n 0\tO\n来0\tO\n\n人0\tO\n"),  # with their places in words
-    ("a.tsv", "text_a\tlabel\n李\x02白\x02 \x02来\tB-PER\x02I-PER\x02O\x02O\n"),
     ("a.jsonl", lines({"id": "0", "tokens": ["李", "白", " ", "来"], "ner_tags": TAGS})),
     ("a.json", json.dumps([TEXT | {"labels": TAGS}], indent=2)),
     ("a.json", json.dumps([TEXT | {"entities": [{"start_idx": 0, "end_idx": 1, "type": "PER", "entity": "李白"}]}])),
@@ -108,7 +107,6 @@ def test_words_in_conll_u(tmp_path: Path) -> None:
 COMMENTS = "# sent_id = 1\n# text = # O\n# newpar\n# O\n话 O\n# O\n李 B-PER\n\n# B-TOPIC\n题 I-TOPIC\n"
 TOKENS = [(COMMENTS, ["#话#李", "#题"])]  # a number sign is a token or starts a comment
 TOKENS += [(f"{space} O\n李 B-PER\n{space} O\n\n好 O\n", [f"{space}李{space}", "好"]) for space in "\u3000\xa0\u2003"]
-TOKENS += [("李 白 来\tB-PER I-PER O\n好\tO\n你 好\tO O\n", ["李白来", "好", "你好"])]  # a table of sentences and tags
 
 
 @pytest.mark.parametrize(("content", "expected"), TOKENS)
@@ -331,7 +329,6 @@ SPANS_IN_CSV = f"id,label,text\n1,{in_cell(STUDIO)},王小明来\n2,{in_cell(STU
 SENTENCE = "这家酒店的房间很干净服务员也非常热情下次还会再来住" * 2
 BRAT, YEDDA = "T1\tPER 0 3\t王小明\nT2\tPER 4 5;7 8\t李 明\n", "我 在 [@北京#LOC*] 。\n"
 NO_TEXTS = "".join(f"2024年3月{n % 28 + 1}日,1390000{n:04d},A-{n:030d},{'好' if n % 2 else '坏'}\n" for n in range(40))
-SENTENCES = "李 白 来\tB-PER I-PER O\n你 好\tO O\n" * 30 + "不 对\tO\n"
 PROBLEMS = [
     (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "has no labelled examples"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has neither text"),
@@ -374,7 +371,8 @@ PROBLEMS = [
     (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "has all 1,002 tokens in one sentence"),
     (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
     (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "has lines of 2 to 4 columns"),
-    (TAG, "a.txt", SENTENCES, "record 61 has 2 tokens and 1 tag"),
+    (TAG, "a.txt", "李 白 来\tB-PER I-PER O\n好\tO\n", "line 1 has several tokens"),
+    (TAG, "a.tsv", "text_a\tlabel\n李\x02来\tB-PER\x02O\n", "line 2 has several tokens"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "record 1: 3; expected B-PER"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (

@@ -1,15 +1,28 @@
-"""Read what annotation tools write around labels: rejected records, choices and spans in cells, foreign formats."""
+"""Read what annotation tools write: texts with spans, rejected records, choices and spans in cells, foreign formats.
 
+Spans are {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label, or CLUENER's
+{"text": ..., "label": {type: {surface: [[start, end], ...]}}}. The text of a span, if the file has it, shows whether
+`end` is the last character or the one after it.
+"""
+
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
+
+from elmo_zh.config import TextConfig
 from elmo_zh.corpus.encodings import DecodedText
-from elmo_zh.corpus.readers.rows import iter_rows
+from elmo_zh.corpus.readers.columns import TEXT_NAMES, shown_names
+from elmo_zh.corpus.readers.examples import NO_EXAMPLES, Example, Span, UnlabelledError, tags_of
+from elmo_zh.corpus.readers.rows import iter_rows, plain_text
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import parse_json
+from elmo_zh.text.normalise import identity_spans
+from elmo_zh.text.segmenters import build_segmenter
 
 # A record says in these fields that a person rejected or skipped it: in Prodigy's exports and in Label Studio's.
 _ANSWERS, _REJECTED = "answer", ("reject", "ignore")
@@ -19,6 +32,21 @@ STATES = (_ANSWERS, *_SKIPPED)
 _CHOICES, _SPANS = '{"choices"', '[{"'
 # A span in brat's standoff format, and one that YEDDA marks inside the text.
 _BRAT, _YEDDA = re.compile(r"^T\d+\t\S+ \d+ \d+(;\d+ \d+)*\t", re.MULTILINE), re.compile(r"\[@[^][\n]+#[^][#*\s]+\*\]")
+
+_TEXTS = (*TEXT_NAMES, "originalText", "raw_text", "data")
+_LIST_NAMES = ("label", "labels", "entities", "spans", "annotations", "ner", "entity", "实体")
+# The keys of a span: its start, its end, its type and its text.
+_SPAN_KEYS = (
+    ("start", "start_idx", "start_offset", "begin", "start_index", "start_pos", "startOffset"),
+    ("end", "end_idx", "end_offset", "end_index", "end_pos", "endOffset"),
+    ("label", "type", "tag", "category", "entity_type", "label_type", "labels", "类型"),
+    ("text", "entity", "word", "name", "mention", "surface"),
+)
+_WHOLE = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
+# Characters that count as two in UTF-16, in which browsers count.
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+# Spans are doubted if a larger fraction of a sample ends inside words, and the other reading more than halves it.
+_MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
 
 
 def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -74,3 +102,223 @@ def refuse_other_formats(name: str, head: str) -> None:
                 example='{"text": "...", "entities": [[start, end, type], ...]}',
             )
         )
+
+
+class _GivenSpan(NamedTuple):
+    """A span as given in the file; its surface is "" if the file does not include it."""
+
+    start: int
+    end: int
+    kind: str
+    surface: str
+
+
+class _Convention(NamedTuple):
+    """A way to write spans: `end` is the last character or the one after it, in characters or in UTF-16 units."""
+
+    past_end: int = 0
+    in_utf16: bool = False
+
+    def places(self, text: str, span: _GivenSpan) -> tuple[int, int]:
+        """Return the first character of a span and the one after its last."""
+        start, end = span.start, span.end + self.past_end
+        if self.in_utf16:
+            units = text.encode("utf-16-le", "surrogatepass")
+            start, end = (len(units[: 2 * max(0, place)].decode("utf-16-le", "ignore")) for place in (start, end))
+        return start, end
+
+
+def read_spans(
+    text: DecodedText, records: Sequence[tuple[int, Mapping[str, Any]]], text_column: str, label_column: str
+) -> tuple[list[Example], list[str], tuple[str, ...]]:
+    """Return the texts of records with a BIOES tag for each character, notes on how they were read, and the fields."""
+    if not records:
+        raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
+    others = Counter[str]()
+    text_names, list_names = [text_column] if text_column else _TEXTS, [label_column] if label_column else _LIST_NAMES
+    # Label Studio leaves the field out where a text has no spans.
+    usual = next((key for _number, record in records for key in list_names if _is_spans(record.get(key))), "")
+    sentences: list[tuple[str, str, list[_GivenSpan]]] = []
+    num_without, text_field = 0, ""
+    for number, record in records:
+        where = f"{text.name}: " + _("record {number}").format(number=number)
+        field = next((key for key in text_names if isinstance(record.get(key), str)), None)
+        key = next((key for key in list_names if _is_spans(record.get(key))), "")
+        is_without = not key and bool(usual) and record.get(usual) is None
+        if field is None or not (key or is_without):
+            raise _no_spans(where, record, is_unlabelled=field is not None and number == 1)
+        num_without, text_field = num_without + is_without, text_field or field
+        others.update(other for other in record if other not in (field, key, usual, *STATES))
+        sentences.append((where, record[field], list(_given_spans(where, record[key], others)) if key else []))
+    convention, notes = _find_convention(
+        text.name, [(line, span) for _where, line, spans in sentences for span in spans]
+    )
+    if num_without:
+        notes.append(_("texts without a spans field, treated as having no spans") + f": {num_without:,}")
+    if others:
+        notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
+    examples, left_out = [], Counter[str]()
+    for where, line, given_spans in sentences:
+        spans = [_placed(where, line, span, convention) for span in given_spans]
+        kept = _without_overlaps(spans)
+        left_out += Counter(kind for _start, _end, kind in spans) - Counter(kind for _start, _end, kind in kept)
+        examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
+    if left_out:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in left_out.most_common())
+        notes.append(_("spans left out for overlapping one that is longer or comes first") + f": {kinds}")
+    return examples, notes, (text_field, usual)
+
+
+def _no_spans(where: str, record: Mapping[str, Any], *, is_unlabelled: bool) -> CorpusError:
+    return (UnlabelledError if is_unlabelled else CorpusError)(
+        _(
+            "{where}: cannot find the text or the spans in the fields {fields}. Choose them with --text-column and"
+            " --label-column, or write records as {example}"
+        ).format(
+            where=where,
+            fields=shown_names(list(record)),
+            example='{"text": "...", "entities": [[start, end, type], ...]}',
+        )
+    )
+
+
+def _is_spans(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _given_spans(where: str, value: Any, others: Counter[str]) -> Iterator[_GivenSpan]:
+    if isinstance(value, dict):
+        for kind, surfaces in value.items():
+            places = surfaces.items() if isinstance(surfaces, dict) else [("", surfaces)]
+            for surface, pairs in places:
+                for pair in pairs if isinstance(pairs, list) else [pairs]:
+                    yield _given_span(where, pair, [*pair, kind, surface] if isinstance(pair, list) else [])
+        return
+    for entry in value:
+        if isinstance(entry, dict):
+            used = [next((key for key in keys if entry.get(key) is not None), "") for keys in _SPAN_KEYS]
+            others.update(key for key in entry if key not in used and key != "id")
+            yield _given_span(where, entry, [entry.get(key) for key in used])
+        else:
+            yield _given_span(where, entry, [*entry[:3], None] if isinstance(entry, list) else [])
+
+
+def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
+    """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
+    start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
+    if isinstance(kind, list):
+        if len(kind) > 1:
+            raise _wrong_span(where, entry, _("has {number} labels").format(number=len(kind)))
+        kind = next(iter(kind), None)
+    kind = (plain_text(kind) or "").strip() or None
+    parsed = _whole(start), _whole(end), kind, "" if surface is None else plain_text(surface)
+    for keys, value in zip(_SPAN_KEYS, parsed, strict=True):
+        if value is None:
+            raise _wrong_span(where, entry, _("has no {what}").format(what=", ".join(keys)))
+    return _GivenSpan(*parsed)  # type: ignore[arg-type]
+
+
+def _wrong_span(where: str, span: Any, problem: str) -> CorpusError:
+    return CorpusError(
+        _("{where}: the span {span} {problem}. Correct it; spans are written as {forms}").format(
+            where=where,
+            span=json.dumps(span, ensure_ascii=False)[:60],
+            problem=problem,
+            forms="[[start, end, type], ...], [{start, end, label}, ...], {type: {text: [[start, end], ...]}}",
+        )
+    )
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return msgspec.convert(value, _WHOLE, strict=False)
+    except msgspec.ValidationError:
+        return None
+
+
+def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tuple[_Convention, list[str]]:
+    """Return how positions are read, and notes that say so and what is doubtful about it.
+
+    The text of the spans decides. Without it, `end` is taken for the character after a span; that is doubted if spans
+    end inside words more often than in the other reading.
+    """
+    votes = {
+        convention: sum(_covered(text, span, convention) == span.surface for text, span in spans if span.surface)
+        for convention in (_Convention(past_end, in_utf16) for in_utf16 in (False, True) for past_end in (0, 1))
+    }
+    best = max(votes, key=lambda convention: votes[convention])
+    other = _Convention(1 - best.past_end, best.in_utf16)
+    if votes[other] > 0.05 * (votes[best] + votes[other]):
+        raise CorpusError(
+            _(
+                "{name}: some spans ({votes}) end at their last character, others ({votes2}) one character after it."
+                " Use the same convention for all spans."
+            ).format(
+                name=name,
+                votes=f"{votes[best if best.past_end else other]:,}",
+                votes2=f"{votes[other if best.past_end else best]:,}",
+            )
+        )
+    if not spans:
+        return best, []
+    notes = [_("span ends are inclusive") if best.past_end else _("span ends are exclusive")]
+    if best.in_utf16:
+        notes.append(_("positions count UTF-16 units"))
+    if votes[best]:
+        return best, notes
+    if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
+        notes.append(
+            _(
+                "positions are assumed to count characters, which may be wrong for {number} spans in texts with emoji:"
+                " if they count UTF-16 units, as browsers do, add the text of each span, which shows it"
+            ).format(number=f"{num_astral:,}")
+        )
+    sample = spans[:_SAMPLE_SPANS]
+    inside, inside_other = (_num_inside_words(sample, convention) for convention in (best, other))
+    if inside > _MOST_INSIDE * len(sample) and 2 * inside_other < inside:
+        notes.append(
+            _(
+                "this is doubtful: {number} of {total} spans end inside words, but only {other} if each end is the"
+                " last character: then add 1 to it, or add the text of each span"
+            ).format(number=inside, total=len(sample), other=inside_other)
+        )
+    return best, notes
+
+
+def _covered(text: str, span: _GivenSpan, convention: _Convention) -> str:
+    """Return the characters of a span, "" if it is empty or reaches outside the text."""
+    start, end = convention.places(text, span)
+    return text[start:end] if 0 <= start < end <= len(text) else ""
+
+
+def _num_inside_words(spans: Sequence[tuple[str, _GivenSpan]], convention: _Convention) -> int:
+    """Return how many spans end inside a word of the default segmenter."""
+    segment = build_segmenter(TextConfig())
+    ends_of: dict[str, set[int]] = {}
+    for text, _span in spans:
+        if text not in ends_of:
+            place, ends_of[text] = 0, {len(text)}
+            for word in segment(text):
+                place = text.index(word, place) + len(word)
+                ends_of[text].add(place)
+    return sum(convention.places(text, span)[1] not in ends_of[text] for text, span in spans)
+
+
+def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) -> Span:
+    covered = _covered(text, span, convention)
+    if not covered:
+        problem = _("is empty or reaches outside the text (length in characters: {text})").format(text=len(text))
+        raise _wrong_span(where, span[:3], problem)
+    if span.surface and covered != span.surface:
+        problem = _("covers {found}, not {surface}").format(found=repr(covered[:20]), surface=repr(span.surface[:20]))
+        raise _wrong_span(where, span[:3], problem)
+    return (*convention.places(text, span), span.kind)
+
+
+def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
+    """Return the longest spans that do not overlap; of equally long ones, the first in the text, then in the file."""
+    kept: list[Span] = []
+    for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0])):
+        if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):
+            kept.append(span)
+    return sorted(kept)
