@@ -8,14 +8,12 @@ import os
 import re
 import signal
 import sys
-from pathlib import Path
-from typing import TextIO, cast
 
 import click
 
 from elmo_zh.allocator import let_idle_threads_sleep
 from elmo_zh.cli.concordance import collocates, concordance, frequencies, keywords, words
-from elmo_zh.cli.console import TerminalStream, explain_failure, one_line, speak, with_advice
+from elmo_zh.cli.console import explain_failure, one_line, speak, with_advice
 from elmo_zh.cli.convert import convert, info
 from elmo_zh.cli.embed import embed, evaluate, score
 from elmo_zh.cli.index import explore, index, neighbours
@@ -28,6 +26,7 @@ from elmo_zh.cli.task_probe import probe
 from elmo_zh.cli.usages import drift, senses, substitutes
 from elmo_zh.errors import OptionError
 from elmo_zh.language import N_, _, chosen_language
+from elmo_zh.run.reporter import silence_stderr
 from elmo_zh.version import __version__
 
 EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
@@ -135,6 +134,11 @@ def _end_children() -> None:
         child.kill()
 
 
+def _hang_up(*_: object) -> None:
+    silence_stderr()
+    sys.exit(EXIT_HUNG_UP)
+
+
 def _show(error: click.UsageError) -> None:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
@@ -142,7 +146,7 @@ def _show(error: click.UsageError) -> None:
     advised = with_advice(error)
     text = advised.format_message()
     if chosen_language() != "en":
-        text = re.sub(r"'[.。]( |$)", "'。", text)  # click joins its translated sentences as in English
+        text = re.sub(r"'[.。](?= |$)", "'。", text).replace("。 ", "。")  # sentences are joined as in English
     click.UsageError(text, advised.ctx).show()
 
 
@@ -151,17 +155,13 @@ def main() -> None:
     let_idle_threads_sleep()
     # On exit, Python would search all that torch has created for garbage, which takes half as long as importing torch.
     atexit.register(gc.freeze)
-    # sys.stderr is None if it was closed before the program started.
-    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    if sys.stderr.isatty():
-        sys.stderr = cast(TextIO, TerminalStream(sys.stderr))
     # Names of files may contain bytes that are not UTF-8; print them as escapes, as on stderr.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     # A closed terminal ends the program as SIGTERM does, unless it was started with nohup.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: sys.exit(EXIT_HUNG_UP))
+        signal.signal(signal.SIGHUP, _hang_up)
     speak(cli)
     try:
         status = cli.main(standalone_mode=False)

@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import click
 from tqdm import tqdm
@@ -40,39 +40,6 @@ def one_line(message: str) -> str:
     return "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in message
     )
-
-
-class TerminalStream:
-    """A stream to a terminal that discards text once the terminal is closed, so that SIGHUP decides what happens.
-
-    Otherwise the next message would fail, and end training without a checkpoint.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write a string, and return its length."""
-        with _unless_closed():
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what is buffered."""
-        with _unless_closed():
-            self._stream.flush()
-
-
-@contextmanager
-def _unless_closed() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.EIO:
-            raise
 
 
 class Console:

@@ -1,5 +1,6 @@
 """Report messages and progress, wherever they are shown, and format figures and tables as text."""
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -60,6 +61,11 @@ class SilentReporter:
     @contextmanager
     def progress(self, *_: object, **__: object) -> Iterator[Progress]:  # noqa: D102
         yield _NoProgress()
+
+
+def silence_stderr() -> None:
+    """Discard what is written to stderr from now on: after SIGHUP its terminal is closed, and writing would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 class Hints:

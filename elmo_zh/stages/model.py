@@ -80,9 +80,7 @@ def train_on_other_rank(run: RunDir, group: "ProcessGroup") -> None:
 
 
 def _text_digests(run: RunDir) -> dict[str, str]:
-    # store.json holds the sizes and counts of the store's other files.
-    paths = (run.vocab, run.ids / "store.json")
-    return {str(path.relative_to(run.path)): file_digest(path) for path in paths}
+    return {str(path.relative_to(run.path)): file_digest(path) for path in (run.vocab, *store_files(run.ids))}
 
 
 def _require_same_text(run: RunDir, expected: dict[str, str]) -> None:

@@ -33,8 +33,6 @@ class _State(Struct):
     interrupted: bool
     model: dict[str, Any]
     streams: dict[str, Any]
-    num_rollbacks: int
-    learning_rate_scale: float
     elapsed_seconds: float
     heldout_sample: dict[str, float] | None = None
     heldout_full: dict[str, float] | None = None
@@ -90,13 +88,6 @@ class CheckpointFolder:
         for step in steps:
             if step not in keep:
                 remove(self.folder(step))
-
-    @_on_rank_0
-    def remove_after(self, step: int) -> None:
-        """Delete all checkpoints later than a step."""
-        for later in self.steps():
-            if later > step:
-                remove(self.folder(later))
 
     @_on_rank_0
     def steps(self) -> list[int]:

@@ -1,5 +1,6 @@
 """The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import torch
 
 from elmo_zh.allocator import keep_freed_memory, peak_memory_bytes
-from elmo_zh.config import AUTOMATIC, Config
+from elmo_zh.config import Config
 from elmo_zh.id_store import IdStore, load_id_store
 from elmo_zh.invocation import needs
 from elmo_zh.language import N_, _
@@ -16,14 +17,14 @@ from elmo_zh.model.language_model import LanguageModel
 from elmo_zh.pictures.canvas import can_draw, in_language, save_picture
 from elmo_zh.pictures.figures import training_figure
 from elmo_zh.run.layout import RunDir
-from elmo_zh.run.record import StageResult, load_record
+from elmo_zh.run.record import StageResult
 from elmo_zh.run.reporter import Reporter, format_bytes, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 from elmo_zh.training.evaluation import evaluate_heldout, measure_baselines, text_cost
 from elmo_zh.training.initial_weights import Start, new_weights, prepare_start
-from elmo_zh.training.optimizer import choose_dropout, step_tokens
+from elmo_zh.training.optimizer import step_tokens
 from elmo_zh.training.trainer import Trainer
 from elmo_zh.training.verdict import TrainingFigures, describe_verdict, judge
 from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
@@ -42,7 +43,7 @@ def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGro
     checkpoints = CheckpointFolder(run.checkpoints, config.train.keep_checkpoints, group)
     computation = _choose_computation(config, device, checkpoints, reporter)
     group.on_rank_0(lambda: require_memory(config.model, config.train, len(vocabulary), device))
-    baselines = group.on_rank_0(lambda: _report_baselines(store, config.train.seed, reporter))
+    baselines = group.on_rank_0(lambda: _measured_baselines(store, config.train.seed, reporter))
     # Called only now, so that the memory for counting bigrams has been returned to the system.
     keep_freed_memory()
     starts: list[Start] = []  # empty except on rank 0, which sends its weights to the others
@@ -107,8 +108,8 @@ def _choose_computation(
 # Reports and results
 
 
-def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Report and return the n-gram baselines' perplexity and bits per character on all held-out text, by name."""
+def _measured_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
+    """Return the n-gram baselines' perplexity and bits per character on all held-out text, by name."""
     if not len(store.heldout):
         reporter.warn(_("No text was held out, so it is not known how good the model is."))
         return {}
@@ -116,8 +117,6 @@ def _report_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str
     for name, nats in measure_baselines(store, seed).items():
         measured = text_cost(store, np.arange(len(store.heldout)), nats, nats).figures()
         baselines[name] = {"perplexity": measured.perplexity, "bits_per_character": measured.bits_per_character}
-    listed = ", ".join(f"{name} {figures['perplexity']:,.1f}" for name, figures in baselines.items())
-    reporter.note(_("Held-out perplexity of n-gram models, for comparison: {figures}.").format(figures=listed))
     return baselines
 
 
@@ -141,9 +140,6 @@ def _report_plan(trainer: Trainer, *, is_resumed: bool) -> None:
                 "Step {step} is beyond the budget of {total}. To train longer: raise train.max_tokens, train.epochs."
             )
         reporter.note(message.format(step=f"{trainer.step:,}", total=f"{num_steps:,}"))
-    if config.dropout == AUTOMATIC:
-        message = _("train.dropout is {value}, based on the number of epochs.")
-        reporter.note(message.format(value=f"{choose_dropout(config, num_predictions).dropout:g}"))
 
 
 def _evaluate_best(trainer: Trainer) -> dict[str, Any] | None:
@@ -187,16 +183,14 @@ def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[s
         outputs.append(run.training_picture)
     else:
         reporter.note(needs("training.png", "matplotlib", "words"))
-    segmented = load_record(run.stage_record("segment"), damaged_is_none=True).get("counts", {})
     figures = TrainingFigures(
         train_tokens=trainer.store.train.num_tokens,
         perplexity=heldout.get("perplexity"),
-        baselines={name: figures["perplexity"] for name, figures in counts["baselines"].items()},
+        bigram=counts["baselines"].get("bigram", {}).get("perplexity", math.inf),
         curve=[(line["tokens"], line["heldout_perplexity"]) for line in lines if line.get("heldout_set") == "sample"],
         unknown_rate=heldout.get("oov_rate", 0.0),
         num_rows=trainer.model.bilm.shape.num_tokens,
         started_from_model="started_from" in counts,
-        num_near_copies=segmented.get("near_copies_heldout", 0),
         config=config,
     )
     findings = [asdict(finding) for finding in judge(figures)]

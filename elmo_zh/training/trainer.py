@@ -1,4 +1,4 @@
-"""The training loop, with checkpoints, held-out evaluations and rollbacks."""
+"""The training loop, with checkpoints and held-out evaluations."""
 
 import math
 import signal
@@ -15,7 +15,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.id_store import IdStore
 from elmo_zh.language import _
 from elmo_zh.model.language_model import LanguageModel
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, silence_stderr
 from elmo_zh.scoring import Figures
 from elmo_zh.training.checkpoint import Checkpoint, CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation
@@ -24,7 +24,6 @@ from elmo_zh.training.evaluation import evaluate_heldout, sample_sentences
 from elmo_zh.training.learner import Learner, NotFiniteError
 from elmo_zh.training.optimizer import Schedule, step_tokens
 
-_MAX_ROLLBACKS = 8
 # Stands for the end of train.max_minutes; no signal has this number.
 OUT_OF_TIME = 1000
 
@@ -35,8 +34,6 @@ class _Position:
 
     step: int = 0
     elapsed_seconds: float = 0.0
-    learning_rate_scale: float = 1.0
-    num_rollbacks: int = 0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -114,14 +111,7 @@ class Trainer:
             if self.step == 0:
                 self._evaluate_sample()
             while self.step < self.schedule.num_steps:
-                started_from = self.step
-                try:
-                    loss = self._train_step()
-                except NotFiniteError as error:
-                    self._roll_back(str(error))
-                    progress.update((self.step - started_from) * tokens_per_step)
-                else:
-                    progress.update(tokens_per_step, loss=loss)
+                progress.update(tokens_per_step, loss=self._train_step())
                 if (stop := self._stop_signals.pending()) and self.step < self.schedule.num_steps:
                     self._stop(stop)
                     return
@@ -143,8 +133,11 @@ class Trainer:
 
     def _train_step(self) -> float:
         started_at, position = time.monotonic(), self._position
-        factor = self.schedule.learning_rate_factor(position.step) * position.learning_rate_scale
-        loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
+        factor = self.schedule.learning_rate_factor(position.step)
+        try:
+            loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
+        except NotFiniteError as error:
+            raise self._diverged(str(error)) from None
         position.step += 1
         self._unlogged_steps += 1
         self._unlogged_seconds += time.monotonic() - started_at
@@ -161,41 +154,19 @@ class Trainer:
     def _is_due(self, every_tokens: int) -> bool:
         return self.step % max(1, round(every_tokens / step_tokens(self.config))) == 0
 
-    def _roll_back(self, problem: str) -> None:
-        """Go back to the last scheduled checkpoint, or to the start, and halve the learning rate."""
-        failed_step, position = self.step, self._position
-        position.num_rollbacks += 1
-        position.learning_rate_scale /= 2
-        if position.num_rollbacks > _MAX_ROLLBACKS:
-            saved = self.checkpoints.steps()
-            message = _(
-                "Training diverged at step {step}: {problem}, even after {rollbacks} rollbacks with ever lower learning"
-                " rates. Checkpoints kept: {kept}. Start again with train.learning_rate below {rate}, in another --run"
-                " or with --force."
-            )
-            rate, kept = f"{self.config.learning_rate:g}", ", ".join(map(str, saved)) or "-"
-            gaps = {"step": failed_step, "problem": problem, "rollbacks": _MAX_ROLLBACKS, "rate": rate, "kept": kept}
-            raise RunError(message.format(**gaps))
-        if steps := self.checkpoints.regular_steps():
-            self._restore(steps[-1])
-        else:
-            self._learner.start_over()
-            position.step = 0
-        self.checkpoints.remove_after(self.step)
-        self.metrics.cut_after(self.step)
-        self.metrics.append(
-            step=self.step, event="rollback", failed_step=failed_step, learning_rate_scale=position.learning_rate_scale
-        )
+    def _diverged(self, problem: str) -> RunError:
+        kept = ", ".join(map(str, self.checkpoints.steps())) or "-"
         message = _(
-            "Step {failed}: {problem}. Rolled back to step {step}; the learning rate is now multiplied by {scale}."
+            "Training diverged at step {step}: {problem}. Checkpoints kept: {kept}. Start again with"
+            " train.learning_rate below {rate}, in another --run or with --force."
         )
-        scale = f"{position.learning_rate_scale:g}"
-        self.reporter.warn(message.format(failed=failed_step, problem=problem, step=self.step, scale=scale))
+        rate = f"{self.config.learning_rate:g}"
+        return RunError(message.format(step=self.step, problem=problem, kept=kept, rate=rate))
 
     def _log(self, loss: float, norm: float) -> None:
         config, position = self.config, self._position
         if position.step % config.log_every_steps == 0 or position.step == self.schedule.num_steps:
-            factor = self.schedule.learning_rate_factor(self.step - 1) * position.learning_rate_scale
+            factor = self.schedule.learning_rate_factor(self.step - 1)
             self.metrics.append(
                 step=position.step,
                 tokens=position.step * step_tokens(config),
@@ -212,7 +183,7 @@ class Trainer:
             return None
         figures = evaluate_heldout(self.model, self.store, self._sample, None, self.group)
         if self.step and not figures.is_finite:
-            raise NotFiniteError("heldout_perplexity = inf")
+            raise self._diverged("heldout_perplexity = inf")
         self.append_figures(figures, "sample", step=self.step)
         message = _(
             "step {step}, {tokens} tokens: held-out perplexity {perplexity} (sample), {bits} bits per character"
@@ -270,8 +241,7 @@ class StopSignals:
         """
         self._received = self._agreed = 0
         self._end = time.monotonic() + self._seconds if self._seconds else math.inf
-        numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        previous = {number: signal.getsignal(number) for number in numbers}
+        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         # A program that was started with nohup ignores SIGHUP.
         previous = {number: handler for number, handler in previous.items() if handler != signal.SIG_IGN}
 
@@ -281,6 +251,8 @@ class StopSignals:
 
         def receive(number: int, _frame: object) -> None:
             self._received = self._received or number
+            if number == signal.SIGHUP:
+                silence_stderr()
             if self._group.size == 1:
                 restore()
 

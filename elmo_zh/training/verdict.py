@@ -26,12 +26,11 @@ class TrainingFigures:
 
     train_tokens: int  # Number of tokens in the training text
     perplexity: float | None  # Perplexity on all held-out text, or None if no text is held out
-    baselines: Mapping[str, float]  # Perplexity of the unigram and the bigram model on the same text, by name
+    bigram: float  # Perplexity of the bigram model on the same text
     curve: Sequence[tuple[int, float]]  # Tokens trained, and perplexity on the held-out sample after them, in order
     unknown_rate: float  # Fraction of the held-out tokens that are outside the vocabulary
     num_rows: int  # Number of vocabulary rows
     started_from_model: bool  # Whether training started from another model
-    num_near_copies: int = 0  # Held-out paragraphs with near copies in the training text
     config: Config  # The run's settings
 
 
@@ -41,13 +40,12 @@ class Finding:
 
     kind: str
     figures: Mapping[str, str] = field(default_factory=dict)
-    is_advised: bool = True  # Whether the advice in the table applies
 
 
 def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
     """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest.
 
-    The trend is "falling", "flat", "rising", or "" if there are too few points.
+    The trend is "falling", "rising", or "" if it is neither or there are too few points.
     """
     if len(points) < 2:
         return "", 0.0
@@ -57,7 +55,7 @@ def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
         return "rising", best_tokens
     half = [perplexity for tokens, perplexity in points[:-1] if tokens <= end / 2] or [points[0][1]]
     fall = 1 - last / half[-1]
-    return ("falling" if fall > _FALL else "flat"), fall
+    return "falling" if fall > _FALL else "", fall
 
 
 _TRAIN_LONGER = N_("Train longer: raise train.max_tokens and train.epochs, train and export again.")
@@ -77,14 +75,6 @@ _FINDINGS = {
         N_("Held-out perplexity {perplexity} is not yet below the bigram model's {bigram}."),
         _TRAIN_LONGER,
     ),
-    "above unigram": (
-        N_("Held-out perplexity {perplexity} is no better than word frequencies alone ({unigram})."),
-        _TRAIN_LONGER,
-    ),
-    "near copies": (
-        N_("The training text has near copies of {near_copies} held-out paragraphs, which flatters the perplexity."),
-        N_("Measure the model on other text with the command evaluate."),
-    ),
     "falling": (
         N_("The held-out perplexity was still falling at the end (by {fall} in the second half of training)."),
         _TRAIN_LONGER,
@@ -93,14 +83,9 @@ _FINDINGS = {
         N_("Held-out perplexity was lowest after {best_tokens} tokens, then rose: the model is memorising its text."),
         N_("Use more text, or start a new run with a smaller model or a lower train.learning_rate."),
     ),
-    "flat": (N_("The held-out perplexity has stopped falling."), ""),
-    "small vocabulary": (
-        N_("{unknown} of the held-out words are unknown: {rows} vocabulary rows are too few for this text."),
-        N_("Start a new run with a larger vocab.size."),
-    ),
-    "rare words": (
-        N_("{unknown} of the held-out words are unknown: they are too rare in the training text."),
-        N_("To split them, segment with: --set text.split_unknown=true"),
+    "unknown words": (
+        N_("{unknown} of the held-out words are unknown to the {rows} rows of the vocabulary."),
+        N_("Start a new run with a larger vocab.size, or with text.split_unknown=true."),
     ),
     "little text": (
         N_("{tokens} tokens is not much text; a good model needs millions."),
@@ -113,33 +98,28 @@ _FINDINGS = {
 def judge(figures: TrainingFigures) -> list[Finding]:
     """Judge a finished training run by its figures."""
     findings = [*_iter_findings(figures)]
-    is_ready = not any(finding.is_advised and _FINDINGS[finding.kind][1] for finding in findings)
+    is_ready = not any(_FINDINGS[finding.kind][1] for finding in findings)
     return [*findings, Finding("ready")] if is_ready else findings
 
 
 def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
-    perplexity, config = figures.perplexity, figures.config
+    perplexity = figures.perplexity
     if perplexity is not None and perplexity > _DIVERGED * figures.num_rows:
         yield Finding("diverged", {"perplexity": f"{perplexity:.3g}"})
         return
     if perplexity is None:
         yield Finding("not measured")
     else:
-        kinds = {"below bigram": figures.baselines["bigram"], "above bigram": figures.baselines["unigram"]}
-        kind = next((kind for kind, limit in kinds.items() if perplexity < limit), "above unigram")
-        baselines = {name: f"{value:,.1f}" for name, value in figures.baselines.items()}
-        yield Finding(kind, {"perplexity": f"{perplexity:,.1f}", **baselines})
-        if figures.num_near_copies:
-            yield Finding("near copies", {"near_copies": f"{figures.num_near_copies:,}"})
+        kind = "below bigram" if perplexity < figures.bigram else "above bigram"
+        yield Finding(kind, {"perplexity": f"{perplexity:,.1f}", "bigram": f"{figures.bigram:,.1f}"})
     # Random initial weights say nothing about the trend; those of another model are what training should improve.
     trend, value = find_trend([point for point in figures.curve if point[0] or figures.started_from_model])
     if trend:
         yield Finding(trend, {"fall": f"{value:.1%}", "best_tokens": f"{value:,.0f}"})
     # In character mode, unknown words do not limit the model, since it can read them.
-    if config.model.mode == "token" and figures.unknown_rate > _MANY_UNKNOWN:
-        is_full = 0 < config.vocab.size <= figures.num_rows
-        gaps = {"unknown": f"{figures.unknown_rate:.1%}", "rows": f"{figures.num_rows:,}"}
-        yield Finding("small vocabulary" if is_full else "rare words", gaps, is_full or not config.text.split_unknown)
+    config = figures.config
+    if config.model.mode == "token" and figures.unknown_rate > _MANY_UNKNOWN and not config.text.split_unknown:
+        yield Finding("unknown words", {"unknown": f"{figures.unknown_rate:.1%}", "rows": f"{figures.num_rows:,}"})
     if figures.train_tokens < _LITTLE_TEXT and not figures.started_from_model:
         yield Finding("little text", {"tokens": f"{figures.train_tokens:,}"})
 
@@ -148,8 +128,6 @@ def describe_verdict(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the lines that show users the findings, as stored in a stage record."""
     lines = [_("Verdict:")]
     for finding in findings:
-        if finding["kind"] in _FINDINGS and "figures" in finding:  # which records of earlier versions lack
-            text, advice = _FINDINGS[finding["kind"]]
-            shown = (text, advice) if finding["is_advised"] else (text,)
-            lines += [f"  {_(line).format(**finding['figures'])}" for line in shown if line]
+        if finding["kind"] in _FINDINGS:  # records of earlier versions have others
+            lines += [f"  {_(line).format(**finding['figures'])}" for line in _FINDINGS[finding["kind"]] if line]
     return lines
