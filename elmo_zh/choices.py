@@ -68,11 +68,8 @@ class Registry:
             return getattr(loaded, attribute) if attribute else loaded
         point = self._plug_ins().get(name)
         if point is None:
-            message = _(
-                "{name} is not one of the {kind}s: {names}. If a plug-in provides it, install the plug-in first"
-                " (docs/adding.md)."
-            )
-            raise ConfigError(message.format(name=repr(name), kind=self.kind, names=", ".join(self.names())))
+            known = ", ".join(self.names())
+            raise ConfigError.unexpected(f"{self.kind} {name!r}", f"{known} (docs/adding.md)")
         try:
             return point.load()
         except (Exception, SystemExit) as error:

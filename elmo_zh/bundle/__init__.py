@@ -22,7 +22,7 @@ def is_model(folder: Path) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleForm:
-    """The form of an exported model; `with_word2vec` says whether a bundle includes the run's word2vec vectors."""
+    """The form of an exported model."""
 
     layout: str = declare(
         "bundle",
@@ -34,7 +34,6 @@ class BundleForm:
         "Data type of the weights. float16 at least halves the files' size, and all supported programs can read it.",
         choices=WEIGHT_DTYPES,
     )
-    with_word2vec: bool = True
 
 
 # The form in which `train` and `pipeline` export their model.

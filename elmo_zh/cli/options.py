@@ -136,6 +136,11 @@ class Common:
         "Start from the weights of this model, trained on other text. Default: train from scratch.",
         metavar="BUNDLE",
     )
+    checkpoint: str = declare(
+        "best",
+        "Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
+        metavar="best|last|STEP",
+    )
     source: Path | None = declare(
         None,
         "Use exactly the words of this file, one per line. Default: the most frequent words of the text.",

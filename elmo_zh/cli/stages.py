@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,6 @@ from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.declared import Function, takes
 from elmo_zh.cli.options import ENGINE, FOLDER, Common, common_options, common_options_of_readers, shared_options
 from elmo_zh.config import Config
-from elmo_zh.config.declare import declare
 from elmo_zh.errors import NO_EFFECT, OptionError
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
@@ -187,28 +186,13 @@ def train(common: Common, /) -> None:
             train_on_other_rank(common.run, group)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """The options of `export` besides the form of the bundle."""
-
-    checkpoint: str = declare(
-        "best",
-        "Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
-        metavar="best|last|STEP",
-    )
-    no_word2vec: bool = declare(
-        False,
-        "Leave out the run's word2vec vectors, which bundles otherwise contain (as float16) for use in task models.",
-    )
-
-
 @click.command()
 @_run_option
 @shared_options("output", metavar="DIR", help="Folder to write. Default: RUN/model.", path=FOLDER)
 @takes(BundleForm, "form")
-@takes(ExportOptions, "options")
+@shared_options("checkpoint")
 @common_options
-def export(common: Common, /, form: BundleForm, options: ExportOptions) -> None:
+def export(common: Common, /, form: BundleForm) -> None:
     """Export a checkpoint as a model bundle.
 
     Use it after train, or after interrupting train, to try the model. A bundle is a folder with weights.hdf5,
@@ -224,10 +208,9 @@ def export(common: Common, /, form: BundleForm, options: ExportOptions) -> None:
     """
     from elmo_zh.stages.model import export as export_model
 
-    if common.output is None and (options.no_word2vec or form != BundleForm()):
-        raise OptionError.needs("--layout, --dtype, --no-word2vec", "--output DIR")
-    form = replace(form, with_word2vec=not options.no_word2vec)
-    work = partial(export_model, checkpoint=options.checkpoint, output=common.output, form=form)
+    if common.output is None and form != BundleForm():
+        raise OptionError.needs("--layout, --dtype", "--output DIR")
+    work = partial(export_model, checkpoint=common.checkpoint, output=common.output, form=form)
     following = ("embed", "file.txt", "--model", common.output or common.run.model)
     _run_stage(common, EXPORT, work, following=following if form.layout == "bundle" else ())
 

@@ -21,14 +21,6 @@ SECTIONS: Mapping[str, Mapping[str, Value]] = {
 }
 # Smallest first, token mode before character mode.
 SHIPPED_NAMES = ("tiny", "small", "base", "original", "tiny-char", "small-char", "base-char", "original-char")
-# Settings that no longer exist. A file may still set them to these values, which are what every run does now.
-_GONE = {
-    "text.private": False,
-    "embed.layout": "lines",
-    "embed.compression": "none",
-    "train.tensorboard": False,
-    "train.shuffle": "sentences",
-}
 # What options of bilm-tf and AllenNLP are called here, or what to do instead.
 _ELSEWHERE = {
     **dict.fromkeys(("max_characters_per_token", "max_word_length"), "model.character_slots"),
@@ -143,8 +135,6 @@ def _checked_values(
 ) -> Iterator[tuple[str, Any]]:
     declared = SECTIONS[section]
     for key, value in values.items():
-        if _GONE.get(f"{section}.{key}") == value:
-            continue
         if key not in declared:
             problems.append(_unknown(source, f"{section}.{key}", name_here(key) or _nearest(key, declared, section)))
             continue

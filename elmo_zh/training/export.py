@@ -107,7 +107,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
         training=training,
         origin={"program": OWN_PROGRAM, **({"started_from": started_from} if started_from else {})},
         history=History.of(run.name, corpus_names(run), ended_at(trained) if trained.get("started_at") else ""),
-        word2vec=_word2vec(run, vocabulary, start) if form.with_word2vec and form.layout == "bundle" else None,
+        word2vec=_word2vec(run, vocabulary, start) if form.layout == "bundle" else None,
     )
 
 

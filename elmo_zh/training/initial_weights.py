@@ -7,7 +7,6 @@ copied as they are, and then the softmax's bias is fitted to the new text. The i
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,7 @@ from elmo_zh.word2vec.vectors import WordVectors, has_spread, load_word_vectors
 def new_weights(run: RunDir, config: Config, vocabulary: Vocabulary) -> Callable[[LanguageModel], None]:
     """Return a function that fills a model with random weights and, if set, the run's word vectors and unigram bias."""
 
-    @cache
-    def load() -> tuple[WordVectors | None, Tensor | None]:
+    def fill(model: LanguageModel) -> None:
         vectors = bias = None
         if config.word2vec.enabled:
             vectors = load_word_vectors(run.word2vec, vocabulary, config.model.projection_dim)
@@ -50,9 +48,9 @@ def new_weights(run: RunDir, config: Config, vocabulary: Vocabulary) -> Callable
                 vectors = replace(vectors, vectors=scale_vectors(vectors.vectors, config.train.vector_scale))
         if config.train.softmax_bias == "unigram":
             bias = unigram_bias(load_counts(run.vocab_counts, vocabulary))
-        return vectors, bias
+        initialise_model(model, config.train.seed, vectors, bias)
 
-    return lambda model: initialise_model(model, config.train.seed, *load())
+    return fill
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
@@ -218,9 +216,8 @@ class Start:
     def report(self, reporter: Reporter) -> None:
         """Report which bundle the weights come from, and how many words keep their rows."""
         message = _(
-            "Started from {model}: {words_kept} words keep their rows, {words_composed} get rows computed from"
-            " the known"
-            " words they contain, and {words_drawn} get random rows."
+            "Started from {model}: {words_kept} words keep their rows, {words_composed} get rows computed from the"
+            " known words they contain, and {words_drawn} get random rows."
         )
         rows = {name: f"{number:,}" for name, number in self.info["rows"].items()}
         reporter.note(message.format(model=self.info["bundle"], **rows))

@@ -45,34 +45,23 @@ class Learner:
     ) -> None:
         self.model, self.device, self._precision = model, device, precision
         self._store, self._config = store, choose_dropout(config, store.train.num_predictions)
-        self._initialise, self._group = initialise, group
+        self._group = group
         num_tokens = model.bilm.shape.num_tokens
         self._scores_every_word = scores_every_word(config, num_tokens)
         self._sampler = LogUniformSampler(num_tokens, config.num_negatives)
-        self.start_over()
-
-    def start_over(self) -> None:
-        """Reset everything to the state before the first step."""
         # Initialised on the CPU, so that training on a GPU starts from the same weights.
-        self.model.to(torch.device("cpu"))
-        if self._group.is_rank_0:
-            self._initialise(self.model)
-        self.model.to(self.device)
-        self._group.broadcast(self.model.named_tensors().values())
-        config, own_streams = self._config, self._group.slice_of(self._config.batch_size)
-        self._optimizers = Optimizers(config, self.model.bilm, self.model.softmax)
-        self._streams = PackedStreams(
-            self._store.train,
-            config.batch_size,
-            config.unroll_steps,
-            config.seed,
-            own_streams,
-        )
-        self._state = self.model.bilm.zero_state(len(own_streams))
+        model.to(torch.device("cpu"))
+        if group.is_rank_0:
+            initialise(model)
+        model.to(device)
+        group.broadcast(model.named_tensors().values())
+        self._optimizers = Optimizers(config, model.bilm, model.softmax)
+        own_streams = group.slice_of(config.batch_size)
+        self._streams = PackedStreams(store.train, config.batch_size, config.unroll_steps, config.seed, own_streams)
+        self._state = model.bilm.zero_state(len(own_streams))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore weights, optimisers, carried states and the position in the streams from a checkpoint."""
-        self.start_over()
         self.model.load_named_tensors(checkpoint.model)
         self._optimizers.load_state_tensors(
             {name: tensor for name, tensor in checkpoint.optimizer.items() if not name.startswith("state.")}

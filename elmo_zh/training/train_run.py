@@ -1,7 +1,6 @@
 """The train stage: from the token id store to checkpoints, with all checks and reports around training."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -135,10 +134,6 @@ def _report_plan(trainer: Trainer, *, is_resumed: bool) -> None:
     reporter.note(message.format(device=device, precision=trainer.computation.precision, **gaps))
     if is_resumed:
         message = _("Resuming from step {step} of {total}.")
-        if trainer.step > num_steps:
-            message = _(
-                "Step {step} is beyond the budget of {total}. To train longer: raise train.max_tokens, train.epochs."
-            )
         reporter.note(message.format(step=f"{trainer.step:,}", total=f"{num_steps:,}"))
 
 
@@ -169,8 +164,7 @@ def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[s
     if heldout:
         message = _(
             "Results on all held-out text, checkpoint from step {step}: perplexity {perplexity} (forward {forward},"
-            " backward"
-            " {backward}), {bits} bits per character."
+            " backward {backward}), {bits} bits per character."
         )
         names = {"perplexity": "perplexity", "forward": "forward_perplexity", "backward": "backward_perplexity"}
         perplexities = {gap: f"{heldout[name]:,.1f}" for gap, name in names.items()}
@@ -179,7 +173,8 @@ def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[s
     lines = trainer.metrics.lines()
     outputs = [*trainer.checkpoints.files(heldout.get("step", trainer.step)), run.metrics]
     if can_draw():
-        _draw_run(run, config, counts, lines)
+        title = in_language(N_("biLM of the run {run}"), run=run.name)
+        save_picture(training_figure(lines, counts["baselines"], title, ()), run.training_picture)
         outputs.append(run.training_picture)
     else:
         reporter.note(needs("training.png", "matplotlib", "words"))
@@ -198,16 +193,3 @@ def _report_result(run: RunDir, config: Config, trainer: Trainer, counts: dict[s
         reporter.note(line)
     details = {} if trainer.is_finished else {"continues": True}
     return StageResult(outputs=outputs, counts={**counts, "findings": findings}, details=details)
-
-
-def _draw_run(run: RunDir, config: Config, counts: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
-    """Draw the curves of a run's training as training.png."""
-    model = config.model
-    detail = N_(
-        "{mode} mode, {layers} layers, cell {cell}, projection {projection}; trained for {time} ({epochs} epochs)"
-    )
-    sizes = {"layers": model.num_layers, "cell": model.cell_dim, "projection": model.projection_dim}
-    amounts = {"time": format_seconds(counts["training_seconds"]), "epochs": f"{counts['epochs']:,.1f}"}
-    details = [in_language(detail, mode=model.mode, **sizes, **amounts)]
-    title = in_language(N_("biLM of the run {run}"), run=run.name)
-    save_picture(training_figure(lines, counts["baselines"], title, details), run.training_picture)

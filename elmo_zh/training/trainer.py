@@ -3,10 +3,9 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import torch
 
@@ -83,21 +82,16 @@ class Trainer:
             # Training that was killed before its first checkpoint may have left lines.
             self.metrics.cut_after(-1)
             return False
-        state = self._restore(steps[-1])
+        checkpoint = self.checkpoints.load(steps[-1])
+        state = checkpoint.state
+        self.model.require_same(state["model"], self.vocabulary_digest, self.checkpoints.folder(steps[-1]))
+        self._learner.restore(checkpoint)
         self._position = _Position(**{field.name: state[field.name] for field in fields(_Position)})
         self.metrics.cut_after(self._position.step)
         if state["interrupted"]:  # figures that an uninterrupted training would not have
             for heldout_set in ("sample", "full"):
                 self.metrics.discard(step=self.step, heldout_set=heldout_set)
         return True
-
-    def _restore(self, step: int) -> Mapping[str, Any]:
-        checkpoint = self.checkpoints.load(step)
-        state = checkpoint.state
-        self.model.require_same(state["model"], self.vocabulary_digest, self.checkpoints.folder(step))
-        self._learner.restore(checkpoint)
-        self._position.step = state["step"]
-        return state
 
     def train(self) -> None:
         """Train to the end of the schedule; Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from contract.command_line import PROJECTION, SampleRun, contents_alone, succeed
+from contract.command_line import PROJECTION, SampleRun
 from messages import message_of
 
 from elmo_zh import Word2Vec
@@ -47,17 +47,6 @@ def test_vectors_are_rounded_to_five_significant_bits() -> None:
     np.testing.assert_array_equal(shorten(values), [[1, 1.0625], [-3.125, 63488], [0, 0]])
     drawn = np.random.default_rng(1).normal(size=(500, 7)).astype(np.float16)
     np.testing.assert_allclose(shorten(drawn), drawn, rtol=1 / 32, atol=2**-18)
-
-
-def test_the_vectors_can_be_left_out_and_nothing_else_changes(sample_run: SampleRun, tmp_path: Path) -> None:
-    succeed("export", "--run", sample_run.path, "--output", tmp_path / "model", "--no-word2vec")
-    without, with_vectors = contents_alone(tmp_path / "model"), dict(contents_alone(sample_run.model))
-    with_vectors.pop("word2vec.hdf5")
-    different = {name for name in with_vectors if with_vectors[name] != without.get(name)}
-    assert different == {"bundle.json"}  # it holds the digests of the files
-    assert set(without) == set(with_vectors)
-    told = message_of(BundleError, lambda: Word2Vec.load(tmp_path / "model"))
-    assert told.startswith(f"{tmp_path / 'model'} has no word2vec vectors")
 
 
 @pytest.mark.parametrize(

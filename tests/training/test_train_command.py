@@ -89,7 +89,7 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert train(run, "--json").result()["skipped"] is True
     assert elmo_zh("export", "--run", run, "--checkpoint", "last", "--json").result()["step"] == 120
     assert json.loads((run / "model" / "bundle.json").read_text(encoding="utf-8"))["training"]["step"] == 120
-    assert "Step 120 is beyond the budget of 1." in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr
+    assert "Resuming from step 120 of 1." in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr
 
 
 OTHER_TEXT = "今天没有下雨。我们去看海。\n" * 11
