@@ -30,8 +30,6 @@ _NAMES = (
     *(N_("words"), N_("occurrences"), N_("models"), N_("epochs"), N_("loss"), N_("dev")),
 )
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
-# Settings that are options of other commands under another name.
-_SETTINGS_OF_OPTIONS = {"--segmented": "text.segmenter=whitespace"}
 _EXAMPLE = N_("Example:")
 
 
@@ -145,21 +143,11 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     if not isinstance(error, click.NoSuchOption) or context is None:
         return error
     key, advice = error.option_name.lstrip("-").replace("-", "_"), ""
-    arguments = [param for param in context.command.params if isinstance(param, click.Argument)]
-    if key.upper() in [(argument.metavar or argument.name or "").strip("[].").upper() for argument in arguments]:
-        advice = _(HERE).format(name=key.upper())
-    elif context.info_name in _COMMANDS_WITH_SETTINGS and (named := _settings_like(error.option_name, key)):
-        advice = _(HERE).format(name=f"--set {', --set '.join(named)}")
+    if context.info_name in _COMMANDS_WITH_SETTINGS and (sections := sections_with(key)):
+        advice = _(HERE).format(name=", ".join(f"--set {section}.{key}=VALUE" for section in sections))
     else:
         advice = name_here(key)
     return click.UsageError(f"{error.message} {advice}", context) if advice else error
-
-
-def _settings_like(option: str, key: str) -> list[str]:
-    """Return the settings, as --set takes them, that an option stands for or that are named like it."""
-    if setting := _SETTINGS_OF_OPTIONS.get(option):
-        return [setting]
-    return [f"{section}.{key}=VALUE" for section in sections_with(key)]
 
 
 def translate_help(command: click.Command, translate: Callable[[str], str] = _) -> None:

@@ -361,12 +361,12 @@ class IndexJob:
         )
 
     def _make_room(self, counts: dict[str, int], work: Work) -> None:
-        """Report the disk space needed, and raise OutputError if there is too little."""
+        """Raise OutputError if there is too little disk space."""
         vector_bytes = self.embedder.dimension * layout.VECTOR.itemsize * len(self.settings.layers)
         # The vectors are written in parts and then joined.
         needed = counts["occurrences"] * (2 * vector_bytes + _OTHER_BYTES) - folder_bytes(work.path / "index")
         advice = "--layers top, --max-per-word 100, --min-count 10"
-        work.reporter.note(require_disk_space(self.output, max(0, needed), advice=advice))
+        require_disk_space(self.output, max(0, needed), advice=advice)
 
 
 def write_index_text(

@@ -166,18 +166,17 @@ class DumpJob:
         # Vectors are written in parts and then joined.
         missing_bytes = 2 * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
-        space = require_disk_space(self.output, max(0, missing_bytes), advice=advice)
+        require_disk_space(self.output, max(0, missing_bytes), advice=advice)
         if self.settings.split_sentences:
             lines = counted(counts.lines, "{number} sentence", "{number} sentences")
         else:
             lines = counted(counts.lines, "{number} line", "{number} lines")
         work.reporter.note(
-            _("{name} contains {lines} and {tokens}; the vectors take {vector_bytes}, {space}").format(
+            _("{name} contains {lines} and {tokens}; the vectors take {vector_bytes}.").format(
                 name=self.text.name,
                 lines=lines,
                 tokens=counted(counts.tokens, "{number} token", "{number} tokens"),
                 vector_bytes=format_bytes(contents.vector_bytes),
-                space=space,
             )
         )
 

@@ -241,7 +241,6 @@ def make_plan(
     sample = Sample(sources.sources, config.text, limits)
     for line in skipped_lines(sample.tally.passed_over):
         reporter.note(line)
-    reporter.note(_("Trying the stages on the sample ..."))
     trial = try_stages(sample, config, limits.seconds)
     if not count_han(trial.words):
         reporter.warn(_("The text contains no Chinese characters. Check that it is the right corpus."))

@@ -263,15 +263,11 @@ def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
         raise FullDiskError(_(FULL_DISK).format(place=place)) from error
 
 
-def require_disk_space(output: Path, needed_bytes: float, *, advice: str) -> str:
-    """Return a message on the disk space needed and free; raise OutputError if too little is free.
-
-    `advice` names options that make the output smaller.
-    """
+def require_disk_space(output: Path, needed_bytes: float, *, advice: str) -> None:
+    """Raise OutputError if too little disk space is free; `advice` names options that make the output smaller."""
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
-    sizes = {"needed": format_bytes(needed_bytes), "free": format_bytes(free)}
     if needed_bytes > free:
         message = _("{path} needs {needed} of disk space, but only {free} is free. Free some space, or add: {advice}")
+        sizes = {"needed": format_bytes(needed_bytes), "free": format_bytes(free)}
         raise OutputError(message.format(path=output, advice=advice, **sizes))
-    return _("{needed} of disk space needed, {free} free").format(**sizes)

@@ -57,7 +57,7 @@ from elmo_zh.run.files import (
     write_json,
     written_once,
 )
-from elmo_zh.run.outputs import NOT_OURS, claimed_output
+from elmo_zh.run.outputs import NOT_REPLACED, claimed_output
 from elmo_zh.run.reporter import Hints, Reporter
 from elmo_zh.version import __version__
 
@@ -278,7 +278,7 @@ class Work:
         manifest = self.path / _MANIFEST
         is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
         if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):
-            raise OutputError(_(NOT_OURS).format(path=self.path))
+            raise OutputError(_(NOT_REPLACED).format(path=self.path, option="--output"))
         try:
             return dict(read_json(manifest, dict[str, Any]))
         except (FileNotFoundError, ValueError):

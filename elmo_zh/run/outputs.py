@@ -31,7 +31,6 @@ from elmo_zh.run.files import (
 )
 from elmo_zh.version import __version__
 
-NOT_OURS = N_("elmo-zh did not write {path}, so it does not replace it. Move it away.")
 NOT_REPLACED = N_("{path} was not created by this command, so it is not replaced. Choose another {option}.")
 _NOT_WRITABLE = N_("{folder} is not writable. Change its permissions, or choose another folder.")
 
@@ -108,7 +107,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     """
     import fcntl  # which not every system has
 
-    not_ours = _(NOT_OURS).format(path=path)
+    not_ours = _(NOT_REPLACED).format(path=path, option="--output")
     in_use = _("{path} is in use by another elmo-zh process. Wait until that process ends.").format(path=what)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -227,7 +226,7 @@ def written_as(kind: str) -> Callable[[Path], bool]:
         there = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
         written = {MARK, *load_mark(folder).get("files", {})}
         if others := sorted({path.as_posix() for path in there if path.parts[0] != CACHE} - written):
-            raise OutputError(_(NOT_OURS).format(path=folder / others[0]))
+            raise OutputError(_(NOT_REPLACED).format(path=folder / others[0], option="--output"))
         return True
 
     return is_own

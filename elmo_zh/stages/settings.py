@@ -27,7 +27,7 @@ from elmo_zh.text.segmenters import describe_segmenter
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
 
-S = TypeVar("S", TextConfig, ModelConfig)
+S = TypeVar("S", TextConfig, VocabConfig, ModelConfig)
 
 
 def resolve_settings(
@@ -142,10 +142,7 @@ def _with_room(config: VocabConfig, bundle: "Bundle", named: Collection[str], re
     num_rows = len(bundle.vocabulary)
     if "vocab.size" in named or not 0 < config.size <= num_rows:
         return config
-    size = num_rows + config.size
-    message = _("vocab.size is now {size}: the {rows} words of the model to start from, and new words of the text.")
-    reporter.note(message.format(size=size, rows=num_rows))
-    return replace(config, size=size)
+    return _with_values("vocab", config, {"size": num_rows + config.size}, bundle, reporter)
 
 
 def take_model_settings(

@@ -51,8 +51,7 @@ def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
         return steps[-1] if best is None else best
     if not wanted.isdecimal() or int(wanted) not in steps:
         kind = RunError if wanted.isdecimal() else OptionError
-        message = _("There is no checkpoint {step} in {path}. Available: best, last, {steps}.")
-        raise kind(message.format(step=wanted, path=checkpoints.path, steps=", ".join(map(str, steps))))
+        raise kind.unexpected(f"--checkpoint {wanted}", ", ".join(["best", "last", *map(str, steps)]))
     return int(wanted)
 
 

@@ -36,7 +36,6 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
 @pytest.mark.parametrize(
     ("command", "option", "advice"),
     [
-        ("pipeline", "--segmented", "That is --set text.segmenter=whitespace here."),
         ("train", "--epochs", "That is --set word2vec.epochs=VALUE, --set train.epochs=VALUE here."),
         (
             "train",
@@ -44,7 +43,6 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
             "Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN",
         ),
         ("train", "--all_clip_norm_val", "That is train.max_grad_norm here."),
-        ("info", "--path", "That is PATH here."),
         (
             "embed",
             "--options-file",
