@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 import torch
 
@@ -25,14 +25,6 @@ from elmo_zh.training.optimizer import Schedule, step_tokens
 
 # Stands for the end of train.max_minutes; no signal has this number.
 OUT_OF_TIME = 1000
-
-
-@dataclass
-class _Position:
-    """The progress of training: the part of its state that `Learner` does not hold."""
-
-    step: int = 0
-    elapsed_seconds: float = 0.0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -55,7 +47,8 @@ class Trainer:
         self.schedule = Schedule.build(self.config, self.store.train.num_predictions)
         self._stop_signals = StopSignals(self.group, self.config.max_minutes * 60)
         self._sample = sample_sentences(self.store.heldout, self.config.evaluate_sample_tokens)
-        self._position = _Position()
+        self.step = 0  # Number of steps trained so far
+        self.elapsed_seconds = 0.0  # Seconds up to the last step, including evaluations and checkpoints
         # Counted since the last training line in metrics.jsonl; the seconds exclude evaluations and checkpoints.
         self._unlogged_steps, self._unlogged_seconds = 0, 0.0
         # The time at which training would have started if it had never been interrupted.
@@ -64,16 +57,6 @@ class Trainer:
             self.model, self.store, self.config, self.device, self.initialise, self.group,
             self.computation.product_precision,
         )  # fmt: skip
-
-    @property
-    def step(self) -> int:
-        """The number of steps trained so far."""
-        return self._position.step
-
-    @property
-    def elapsed_seconds(self) -> float:
-        """The seconds spent training up to the last step, including evaluations and checkpoints."""
-        return self._position.elapsed_seconds
 
     def resume(self) -> bool:
         """Resume from the last checkpoint; return whether there was one."""
@@ -86,8 +69,8 @@ class Trainer:
         state = checkpoint.state
         self.model.require_same(state["model"], self.vocabulary_digest, self.checkpoints.folder(steps[-1]))
         self._learner.restore(checkpoint)
-        self._position = _Position(**{field.name: state[field.name] for field in fields(_Position)})
-        self.metrics.cut_after(self._position.step)
+        self.step, self.elapsed_seconds = state["step"], state["elapsed_seconds"]
+        self.metrics.cut_after(self.step)
         if state["interrupted"]:  # figures that an uninterrupted training would not have
             for heldout_set in ("sample", "full"):
                 self.metrics.discard(step=self.step, heldout_set=heldout_set)
@@ -101,7 +84,7 @@ class Trainer:
             self.reporter.progress("train", unit="tokens", total=total, initial=trained) as progress,
             self._stop_signals.deferred(),
         ):
-            self._clock = time.monotonic() - self._position.elapsed_seconds
+            self._clock = time.monotonic() - self.elapsed_seconds
             if self.step == 0:
                 self._evaluate_sample()
             while self.step < self.schedule.num_steps:
@@ -126,13 +109,13 @@ class Trainer:
         self.reporter.note(message.format(minutes=self.config.max_minutes, step=self.step))
 
     def _train_step(self) -> float:
-        started_at, position = time.monotonic(), self._position
-        factor = self.schedule.learning_rate_factor(position.step)
+        started_at = time.monotonic()
+        factor = self.schedule.learning_rate_factor(self.step)
         try:
-            loss, norm = self._learner.train_step(position.step, factor, self._stop_signals.average_loss)
+            loss, norm = self._learner.train_step(self.step, factor, self._stop_signals.average_loss)
         except NotFiniteError as error:
             raise self._diverged(str(error)) from None
-        position.step += 1
+        self.step += 1
         self._unlogged_steps += 1
         self._unlogged_seconds += time.monotonic() - started_at
         self._log(loss, norm)
@@ -140,7 +123,7 @@ class Trainer:
         is_last = self.step == self.schedule.num_steps
         if is_last or self._is_due(self.config.evaluate_every_tokens):
             figures = self._evaluate_sample()
-        self._position.elapsed_seconds = time.monotonic() - self._clock
+        self.elapsed_seconds = time.monotonic() - self._clock
         if is_last or figures or self._is_due(self.config.checkpoint_every_tokens):
             self._save_checkpoint(figures=figures)
         return loss
@@ -158,12 +141,12 @@ class Trainer:
         return RunError(message.format(step=self.step, problem=problem, kept=kept, rate=rate))
 
     def _log(self, loss: float, norm: float) -> None:
-        config, position = self.config, self._position
-        if position.step % config.log_every_steps == 0 or position.step == self.schedule.num_steps:
+        config = self.config
+        if self.step % config.log_every_steps == 0 or self.step == self.schedule.num_steps:
             factor = self.schedule.learning_rate_factor(self.step - 1)
             self.metrics.append(
-                step=position.step,
-                tokens=position.step * step_tokens(config),
+                step=self.step,
+                tokens=self.step * step_tokens(config),
                 train_loss=loss,
                 learning_rate=factor * config.learning_rate,
                 grad_norm=norm,
@@ -204,7 +187,8 @@ class Trainer:
         self.checkpoints.save(
             Checkpoint(
                 state={
-                    **asdict(self._position),
+                    "step": self.step,
+                    "elapsed_seconds": self.elapsed_seconds,
                     "tokens": self.step * step_tokens(self.config),
                     "interrupted": interrupted,
                     "model": self.model.describe(self.vocabulary_digest),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contract.command_line import SampleRun, elmo_zh, succeed
+from contract.command_line import elmo_zh
 
 from elmo_zh.cli.stages import after_stage
 from elmo_zh.config import Config, TrainConfig, VocabConfig, Word2vecConfig
@@ -54,18 +54,3 @@ def test_an_option_that_is_a_setting_or_an_argument(command: str, option: str, a
     answer = elmo_zh(command, option, "x")
     assert answer.status == 2
     assert answer.errors == [f"Error: No such option '{option}'. {advice}"]
-
-
-def test_the_stages_of_a_run_lead_from_one_to_the_next(sample_run: SampleRun) -> None:
-    """Typed again they do nothing, and still say how to go on."""
-    commands = [["segment", str(sample_run.corpus), "--run", str(sample_run.path)]]
-    seen = []
-    while commands[-1][0] != "embed":
-        answer = succeed(*commands[-1])
-        *_, last = answer.stdout.splitlines()
-        assert last.startswith("Next: elmo-zh ")
-        seen.append(commands[-1][0])
-        command = last.removeprefix("Next: elmo-zh ").replace("'", "")
-        name, _, rest = command.partition(" ")
-        commands.append([name, "--run", str(sample_run.path)] if "--run" in rest else [name])
-    assert seen == ["segment", "vocab", "word2vec", "encode", "train", "export"]

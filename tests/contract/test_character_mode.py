@@ -62,10 +62,6 @@ def heldout_sentences(run: SampleRun) -> list[list[str]]:
     return [line.split(" ") for line in run.heldout.read_text(encoding="utf-8").splitlines()]
 
 
-def known_words(run: SampleRun) -> list[str]:
-    return (run.path / "vocab.data").read_text(encoding="utf-8").splitlines()[3:]
-
-
 # Of two known words, one is read whole and one is not; then words never seen, and words spelled like marks.
 EXTRA_LINES = (
     "我 齉龘 苹果 。",
@@ -119,16 +115,6 @@ def test_perplexity_in_training_equals_the_oracle(character_run: SampleRun, refe
     del expected["num_predictions"]
     for name, value in expected.items():
         assert full[f"heldout_{name}"] == pytest.approx(value, rel=1e-4), name
-
-
-def test_words_outside_the_vocabulary_are_kept_with_the_ids(character_run: SampleRun) -> None:
-    known, segmented = set(known_words(character_run)), character_run.path / "segmented"
-    others: dict[str, None] = {}
-    for path in (*sorted(segmented.glob("train-*.txt")), segmented / "heldout-00000.txt"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            others.update({word: None for word in line.split(" ") if word not in known})
-    written = (character_run.path / "ids" / "other_words.txt").read_text(encoding="utf-8")
-    assert written == "".join(f"{word}\n" for word in others)
 
 
 def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: SampleRun) -> None:

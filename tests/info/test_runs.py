@@ -25,18 +25,12 @@ def test_a_run_that_is_only_segmented() -> None:
     assert lines[-1].startswith("Next: ")
 
 
-def test_a_finished_run(run: Path) -> None:
-    found = elmo_zh("info", run, "--check", "--json").result()
-    assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
-    assert found["stages"]["segment"]["train_tokens"] == found["train_tokens"]
-    assert found["changed_files"] == []
-    assert found["next"] == f"Next: elmo-zh embed file.txt --model {run / 'model'}"
-
-
 def test_the_verdict_of_a_finished_run_is_shown_again(sample_run: SampleRun, run: Path) -> None:
     found = elmo_zh("info", run, "--json").result()
     record = json.loads((run / "stages" / "train.json").read_text(encoding="utf-8"))
     assert found["verdict"] == record["counts"]["findings"]
+    assert list(found["stages"]) == ["segment", "vocab", "word2vec", "encode", "train", "export"]
+    assert found["next"] == f"Next: elmo-zh embed file.txt --model {run / 'model'}"
     lines = elmo_zh("info", run).stdout.splitlines()
     assert "\n".join(lines[lines.index("Verdict:") : -1]) in sample_run.answer.stderr
     # A run of an earlier version has none.

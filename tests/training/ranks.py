@@ -71,7 +71,7 @@ def mishap(what: str, step: int) -> Iterator[None]:
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "a checkpoint")
 
-    change = not_a_number if what == "nan" else sending(signal.Signals.__members__.get(what, signal.SIGTERM))
+    change = sending(signal.Signals.__members__.get(what, signal.SIGTERM))
     with patch.object(checkpoint, "save_tensors", fail) if what == "full disk" else changed_loss(step, once(change)):
         yield
 

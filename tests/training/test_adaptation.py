@@ -126,14 +126,6 @@ def test_without_a_softmax_a_tied_one_is_the_token_table(tmp_path: Path) -> None
     assert torch.equal(model.softmax.weight[row], bundle.bilm.token_table.weight[OLD.tokens.index("花")])
 
 
-def test_a_character_model_without_a_vocabulary_gives_its_network(tmp_path: Path) -> None:
-    bundle = write(tmp_path / "bundle", drawn_model(CHARACTER, OLD, seed=3), None, softmax=False)
-    model = LanguageModel.build(build_shape(CHARACTER, len(NEW)), tie_softmax=False)
-    moves = move_weights(model, bundle, NEW, 1)
-    assert moves.counts() == {"words_kept": 0, "words_composed": 0, "words_drawn": 10}
-    assert torch.equal(model.bilm.character_cnn.embedding, bundle.bilm.character_cnn.embedding)
-
-
 # Settings
 
 
@@ -203,8 +195,6 @@ def test_the_script_is_compared_though_older_records_and_bundles_do_not_name_it(
     assert (plain.text, bundle.text) == (TextConfig(segmenter="character"), simplified)
     assert bundle.build_preparation().prepare("臺灣").tokens == ["台", "湾"]
     settings = prepared(script="simplified", segmenter_version=describe_segmenter(simplified))
-    require_same_text(bundle, settings, SilentReporter())
-    require_same_text(bundle, {}, SilentReporter())
     message = message_of(RunError, lambda: require_same_text(plain, settings, SilentReporter()))
     assert "text.script simplified -> none" in message
     message = message_of(RunError, lambda: require_same_text(bundle, prepared(), SilentReporter()))
