@@ -8,7 +8,7 @@ NAMES = (
 accuracy, address, backed off tokens, backward nats, backward perplexity, backward probability, baseline, bits per
 character, by, bytes, carry state, changed words, characters, checkpoint step, chosen seed, columns, compared
 words, corpus, count, counts, coverage, cut tokens, date, dev examples, dictionary, digest, digests, dimension,
-dispersion, distinct words, empty lines, encoder, entropy, epochs, excess, files, finished, forward nats,
+dispersion, distinct words, empty lines, encoder, entropy, epochs, excess, files, finished at, forward nats,
 forward perplexity, forward probability, head, heldout, heldout set, heldout unknown, high, history, inputs,
 kept, kept lines, kind, labels, layer, layers, lines, log likelihood, log ratio, low, max per word, members,
 metric, min count, missing words, mode, model, model digest, new, new count, num labels, num predictions, num
@@ -16,7 +16,7 @@ sources, occurrences, old, old count, options, other count, other per million, o
 path, per million, perplexity, position, precision, probability, program, query, rank, recall, regression,
 repeated, right, right by perplexity, right by slln lp, run, score, scores, seed, seeds, segmented, segmenter,
 sentences, settings, shared words, shown, size, sizes, softmax, spelling nats, split sentences, split unknown,
-started, started from, step, steps, substitutes, test examples, text, texts, tied softmax, together, tokens,
+started at, started from, step, steps, substitutes, test examples, text, texts, tied softmax, together, tokens,
 train examples, train tokens, trained at, training, training seconds, unknown, unknown tokens, unknown words, vectors,
 version, vocabulary, warm state, weight, without, word, words
 """.replace("\n", " ")

@@ -21,7 +21,7 @@ from elmo_zh.cli.options import (
 )
 from elmo_zh.config import config_names
 from elmo_zh.convert import Conversion
-from elmo_zh.errors import BundleError, OptionError, OutputError
+from elmo_zh.errors import NO_EFFECT, BundleError, OptionError, OutputError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _report_conversion(common: Common, model: "BundleContent", layout: str) -> N
 
     shape, has_warm_state = model.weights.shape, model.weights.warm_state is not None and layout == "bundle"
     if model.weights.warm_state is not None and not has_warm_state:
-        common.console.note(_("No other layout than bundle can store the model's warm state, so it is left out."))
+        common.console.note(_(NO_EFFECT).format(name="warm_state.hdf5", other=f"--layout {layout}"))
     if model.carry_state and not has_warm_state and layout == "bundle":
         common.console.note(_(POOR_FROM_ZERO))
     sizes = {"num_layers": shape.num_layers, "cell_dim": shape.cell_dim, "projection_dim": shape.projection_dim}
@@ -92,8 +92,7 @@ def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
         return None, None
     # Only jieba and rjieba use text.user_dictionary or text.jieba_hmm, so either setting implies a segmenter.
     if not names & {"text.segmenter", "text.user_dictionary", "text.jieba_hmm"}:
-        message = _("Settings given without text.segmenter: {names}. Add --set text.segmenter=NAME.")
-        raise OptionError(message.format(names=", ".join(sorted(names))))
+        raise OptionError.needs(", ".join(sorted(names)), "--set text.segmenter=NAME")
     dictionary = Path(config.dictionary) if config.dictionary else None
     if dictionary is not None and not dictionary.is_file():
         raise BundleError.missing(dictionary)
