@@ -7,6 +7,7 @@ imported on first use, so that `elmo-zh --help` stays fast.
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import ConfigError
@@ -16,29 +17,18 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
+@dataclass(frozen=True, eq=False)
 class Registry:
     """The names that can be chosen, each with the module that implements it, or an object in that module.
 
     Iterate over a registry for the names.
-
-    Args:
-        kind: The kind of thing that the names stand for, such as "segmenter"; used in messages.
-        group: Entry point group through which other packages add names; empty if they cannot.
-        built_in: Maps a name to "package.module" or "package.module:object".
-        also: Names that can be chosen but have no code of their own, such as "auto".
-        notes: Explanations, in English, of names that are not clear on their own; shown in help.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        group: str,
-        built_in: Mapping[str, str],
-        also: tuple[str, ...] = (),
-        notes: Mapping[str, str] | None = None,
-    ) -> None:
-        self.kind, self.group, self.built_in, self.also = kind, group, dict(built_in), also
-        self.notes = notes or {}
+    kind: str  # The kind of thing that the names stand for, such as "segmenter"; used in messages
+    group: str  # Entry point group through which other packages add names; empty if they cannot
+    built_in: Mapping[str, str]  # Maps a name to "package.module" or "package.module:object"
+    also: tuple[str, ...] = ()  # Names that can be chosen but have no code of their own, such as "auto"
+    notes: Mapping[str, str] = field(default_factory=dict)  # Explanations, in English, of unclear names; shown in help
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.also, *self.names())

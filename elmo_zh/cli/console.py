@@ -138,7 +138,7 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:
-    """Return a usage error; for an unknown option, add the argument or setting that the user probably meant."""
+    """Return a usage error; for an unknown option, add the setting that the user probably meant."""
     context = error.ctx
     if not isinstance(error, click.NoSuchOption) or context is None:
         return error

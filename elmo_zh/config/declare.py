@@ -102,11 +102,12 @@ class Value:
     # path={"exists": True, "dir_okay": False} for click.Path
     option: Mapping[str, Any] = field(default_factory=dict)
 
-    def convert(self, given: Any) -> Any:
+    def convert(self, value: Any) -> Any:
         """Return a value in the declared type; raise ValueError if it is not allowed, as `allowed` describes."""
         from msgspec import ValidationError, convert
 
-        value = given.item() if hasattr(given, "item") and not getattr(given, "ndim", 0) else given  # a NumPy number
+        if hasattr(value, "item") and not getattr(value, "ndim", 0):
+            value = value.item()  # a NumPy number
         if value is None and self.is_optional:
             return None
         if self.kind is Layers:
@@ -165,10 +166,10 @@ class Value:
         registry = self.choices if isinstance(self.choices, Registry) else None
         return say(self.help).format(choices=registry.described(say)) if registry else say(self.help)
 
-    def refusal(self, given: Any, section: str = "") -> str:
+    def refusal(self, value: Any, section: str = "") -> str:
         """Return a sentence that refuses a value and says what is allowed."""
         name = f"{section}.{self.name}" if section else self.name
-        return str(ConfigError.unexpected(f"{name} = {given!r}", self.allowed()))
+        return str(ConfigError.unexpected(f"{name} = {value!r}", self.allowed()))
 
 
 def declare(default: Any, help: str, **attributes: Any) -> Any:  # noqa: A002

@@ -245,9 +245,9 @@ def settings_schema() -> dict[str, Any]:
         if value.choices is not None:
             kind = Literal[tuple(value.choices)]
         limits = {} if value.also is not None else {"ge": value.least, "le": value.most, "gt": value.above}
-        given: dict[str, Any] = {limit: number for limit, number in limits.items() if number is not None}
+        bounds: dict[str, Any] = {limit: number for limit, number in limits.items() if number is not None}
         default = str(value.default) if value.kind is Layers else value.default
-        return name, Annotated[kind, msgspec.Meta(description=value.explained(), **given)], default
+        return name, Annotated[kind, msgspec.Meta(description=value.explained(), **bounds)], default
 
     sections: list[Any] = []
     for section, declared in SECTIONS.items():

@@ -154,8 +154,8 @@ class ModelConfig(Section):
         filters = self.character_filters
         if not filters or not all(1 <= width <= self.character_slots and number >= 1 for width, number in filters):
             pairs = f"[[1<=WIDTH<={self.character_slots}, NUMBER>=1], ...]"
-            given = f"model.character_filters = {[list(pair) for pair in filters]}"
-            yield str(ConfigError.unexpected(given, pairs))
+            written = f"model.character_filters = {[list(pair) for pair in filters]}"
+            yield str(ConfigError.unexpected(written, pairs))
         if self.projection_dim > self.cell_dim:
             width = self.projection_dim
             yield str(ConfigError.needs(f"model.projection_dim = {width}", f"model.cell_dim >= {width}"))

@@ -42,8 +42,8 @@ class DataFiles:
 
     def paths(self) -> dict[str, Path]:
         """Return the files by the part of the data that they contain."""
-        found = {"train": self.data, "dev": self.dev, "test": self.test}
-        return {part: path for part, path in found.items() if path is not None}
+        parts = {"train": self.data, "dev": self.dev, "test": self.test}
+        return {part: path for part, path in parts.items() if path is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +93,8 @@ class Reading:
     def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
         """Return the columns that are named or, where none is named, the trained task's own if a file has them."""
         wanted = self.columns(with_label=with_label)
-        own = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
-        return tuple(name or (known if known in names else "") for name, known in zip(wanted, own, strict=False))
+        trained_on = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
+        return tuple(name or (known if known in names else "") for name, known in zip(wanted, trained_on, strict=False))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,37 +26,37 @@ def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.i
     return np.sort(order[:enough])
 
 
-def text_cost(store: IdStore, chosen: NDArray[np.int64], forward_nats: float, backward_nats: float) -> TextCost:
+def text_cost(store: IdStore, indexes: NDArray[np.int64], forward_nats: float, backward_nats: float) -> TextCost:
     """Return the cost of selected held-out sentences, with the counts for perplexity and bits per character."""
     heldout = store.heldout
-    sentences = [store.lexicon.targets(heldout[int(index)]) for index in chosen]
+    sentences = [store.lexicon.targets(heldout[int(index)]) for index in indexes]
     num_tokens = sum(len(ids) for ids in sentences)
     return TextCost(
         num_sentences=len(sentences),
         num_tokens=num_tokens,
         num_unknown=sum(int(np.count_nonzero(ids == UNKNOWN_ID)) for ids in sentences),
-        num_characters=int(heldout.characters[chosen].sum()) + len(sentences),
+        num_characters=int(heldout.characters[indexes].sum()) + len(sentences),
         forward_nats=forward_nats,
         backward_nats=backward_nats,
-        spelling_nats=float(heldout.spelling_nats[chosen].sum()),
+        spelling_nats=float(heldout.spelling_nats[indexes].sum()),
     )
 
 
 def evaluate_heldout(
     model: LanguageModel,
     store: IdStore,
-    chosen: NDArray[np.int64],
+    indexes: NDArray[np.int64],
     progress: Progress | None = None,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> Figures:
     """Return exact figures for held-out sentences, computed in float32 as in the exported model."""
-    sentences = [store.heldout[int(index)] for index in chosen]
+    sentences = [store.heldout[int(index)] for index in indexes]
     share = group.rank, group.size
     costs = torch.from_numpy(
         batch_costs(weights_of(model.bilm, model.softmax), store.lexicon, sentences, progress, share)
     )
     group.all_reduce(costs)
-    return text_cost(store, chosen, *total_cost(costs.numpy())).figures()
+    return text_cost(store, indexes, *total_cost(costs.numpy())).figures()
 
 
 MAX_TRAIN_TOKENS = 20_000_000
@@ -91,9 +91,9 @@ def _choose_sentences(train: EncodedSentences, seed: int) -> NDArray[np.int64]:
     return np.sort(drawn[np.cumsum(train.lengths(drawn)) <= MAX_TRAIN_TOKENS])
 
 
-def pairs(sentences: EncodedSentences, chosen: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
+def pairs(sentences: EncodedSentences, indexes: NDArray[np.int64], lexicon: Lexicon) -> NDArray[np.int64]:
     """Return all pairs of adjacent vocabulary rows in `<S> w1 .. wn </S>`, shape (number of predictions, 2)."""
-    ids, lengths = sentences.read(chosen)
+    ids, lengths = sentences.read(indexes)
     # Each sentence takes n + 2 positions: fill all with <S>, then overwrite the positions of the words and of </S>.
     begins = np.concatenate([[0], np.cumsum(lengths + 2)])
     marked = np.full(begins[-1], BEGIN_ID, np.int64)

@@ -68,10 +68,10 @@ class Learner:
         )
         self._streams.restore_position(checkpoint.state["streams"])
         own_streams = self._group.slice_of(self._config.batch_size)
-        own = slice(own_streams.start, own_streams.stop)
+        columns = slice(own_streams.start, own_streams.stop)
         for index, carried in enumerate(self._state):
-            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, own])
-            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, own])
+            carried.output.copy_(checkpoint.optimizer[f"state.{index}.output"][:, columns])
+            carried.cell.copy_(checkpoint.optimizer[f"state.{index}.cell"][:, columns])
 
     def save_position(self) -> Mapping[str, Any]:
         """Return the position in the streams, as JSON values for a checkpoint."""
