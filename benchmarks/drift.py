@@ -23,8 +23,9 @@ from scipy.stats import rankdata, spearmanr
 from elmo_zh import ContextIndex, ElmoEmbedder, measure_drift
 from elmo_zh.config import TextConfig, Word2vecConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import IndexJob, IndexSettings
+from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.drift_statistics import MEASURES
+from elmo_zh.contexts.index_text import IndexSettings
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources

@@ -67,6 +67,12 @@ def check_choice(value: object, known: Iterable[str], call: str, name: str) -> N
         raise refusal(ValueError, call, name, value, ", ".join(names))
 
 
+def check_top(top: object, call: str) -> None:
+    """Raise ValueError unless the number of results to return is a whole number of at least 1."""
+    if not isinstance(top, numbers.Integral) or top < 1:
+        raise refusal(ValueError, call, "top", top, "a whole number (x>=1)")
+
+
 def check_layers(
     value: object,
     num_layers: int,

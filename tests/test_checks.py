@@ -49,6 +49,7 @@ embedder.outputs("我 吃") => TypeError: outputs: sentences is '我 吃'; expec
 
 embedder.substitutes("苹果", 0) => TypeError: substitutes_many: places[0] is '苹果'; expected a list of tokens
 embedder.substitutes(["我"], 0, ranking="x") => ValueError: substitutes_many: ranking is 'x'; expected pattern, slot
+embedder.substitutes(["我"], 0, -1) => ValueError: substitutes_many: top is -1; expected a whole number (x>=1)
 
 Elmo() => ValueError: Elmo: expected options_file and weight_file, or module; Elmo.from_bundle takes a bundle
 ElmoEmbedder(bundle, "gpu") => ValueError: ElmoEmbedder: device is 'gpu'; expected auto, cpu, cuda

@@ -119,8 +119,7 @@ def concordance(
       elmo-zh concordance '吃 *' --index my.index --where 'source ~ 1998' --output eat.csv
       elmo-zh concordance 苹果 --index my.index --like 3
     """
-    from elmo_zh.concordance.kwic import save_concordance
-    from elmo_zh.concordance.query import note_longer_words
+    from elmo_zh.concordance.kwic import note_longer_words, save_concordance
     from elmo_zh.contexts.occurrences import keyword_cells
 
     with common.claimed(*TABLE_SUFFIXES, ".vrt"):
@@ -243,7 +242,8 @@ def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, op
       elmo-zh frequencies --index news.index --word 高质量发展 --word 改革 --by year --output counts.csv
     """
     from elmo_zh.concordance import counts
-    from elmo_zh.concordance.query import note_longer_words, unquoted
+    from elmo_zh.concordance.kwic import note_longer_words
+    from elmo_zh.concordance.query import unquoted
     from elmo_zh.contexts.index_files import require_column
 
     with common.claimed(*TABLE_SUFFIXES):

@@ -28,8 +28,8 @@ from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 
 if TYPE_CHECKING:
-    from elmo_zh.contexts.build_index import IndexSettings
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.index_text import IndexSettings
     from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.explore.page import PageContent
     from elmo_zh.explore.points import PointLabels
@@ -61,7 +61,8 @@ def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> N
     """
     if common.segmented:
         refuse_together("--segmented", {"--split-sentences": options.split_sentences})
-    from elmo_zh.contexts.build_index import IndexJob, describe_missing_words
+    from elmo_zh.contexts.build_index import IndexJob
+    from elmo_zh.contexts.index_text import describe_missing_words
     from elmo_zh.run.job import run_job
 
     with common.opened_texts(files, from_name=options.from_name) as texts:
@@ -78,7 +79,7 @@ def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> N
 
 
 def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: bool) -> "IndexSettings":
-    from elmo_zh.contexts.build_index import IndexSettings, indexed_layers, load_word_list, word_former
+    from elmo_zh.contexts.index_text import IndexSettings, indexed_layers, load_word_list, word_former
     from elmo_zh.errors import ElmoZhError
 
     layers = indexed_layers(options.layers, embedder.num_layers, "index", "--layers", ElmoZhError)
@@ -188,7 +189,8 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
       elmo-zh explore --output page.html --word 苹果 --word 银行
       elmo-zh explore my.index --labels senses.tsv --output page.html
     """
-    from elmo_zh.concordance.query import TokenTable, note_longer_words
+    from elmo_zh.concordance.kwic import note_longer_words
+    from elmo_zh.concordance.query import TokenTable
     from elmo_zh.explore.page import PageContent, check_packages, write_page
     from elmo_zh.explore.server import ExploreServer, LiveSentences
 

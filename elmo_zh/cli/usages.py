@@ -10,26 +10,21 @@ import click
 from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import (
     UNSEEN,
-    index_options,
-    load_embedder_of,
     load_index,
     load_model,
     warn_of_unknown,
 )
 from elmo_zh.cli.options import (
-    INPUT,
     Common,
     common_options,
     common_options_of_readers,
     figures,
-    reads,
     refuse_together,
-    require_one,
     shared_options,
     table,
 )
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
-from elmo_zh.errors import CorpusError
+from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 from elmo_zh.run.reporter import counted, first_ten
 
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.contexts.occurrences import TokenInSentence
     from elmo_zh.contexts.senses import Senses, Usage
-    from elmo_zh.embed.embedder import ElmoEmbedder
     from elmo_zh.embed.substitutes import Substitute, Substitutes
 
 # Number of occurrences shown for each usage.
@@ -49,18 +43,17 @@ _NEARLY_ALL = 0.9
 
 @click.command()
 @click.argument("word", metavar="WORD")
-@index_options
+@shared_options("index", required=True)
 @takes(SenseOptions, "options")
 @shared_options("output", help="Write every occurrence with its usage to this TSV file.")
 @shared_options("picture")
 @common_options
-@reads("embed")
 def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
 
     Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
-    occurrences, words used in a similar way, substitutes, and the five occurrences nearest to the centre of the usage,
-    with their cosines. docs/contexts.md explains how the number of usages is chosen.
+    occurrences, words used in a similar way, and the five occurrences nearest to the centre of the usage, with their
+    cosines. docs/contexts.md explains how the number of usages is chosen.
 
     \b
     Example:
@@ -68,9 +61,10 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
       elmo-zh senses 苹果 --index my.index
       elmo-zh senses 苹果 --index my.index --usages 2 --output apple.tsv --picture apple.png
     """
-    from elmo_zh.concordance.query import TokenTable, note_longer_words
+    from elmo_zh.concordance.kwic import note_longer_words
+    from elmo_zh.concordance.query import TokenTable
     from elmo_zh.contexts.index_files import note_type, require_column
-    from elmo_zh.contexts.senses import find_senses, usage_counts, usage_substitutes
+    from elmo_zh.contexts.senses import find_senses, usage_counts
 
     index = load_index(common)
     note_longer_words(TokenTable.of_index(index), index.normalise(word), common.console)
@@ -81,11 +75,6 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
         senses = find_senses(
             index, word, layer=options.layer, num_usages=options.num_usages, seed=options.seed, top=options.top
         )
-        usages, embedder = [_usage_result(usage) for usage in senses.usages], None
-        if not options.no_substitutes:
-            embedder = load_embedder_of(common, index)
-            substitutes = usage_substitutes(embedder, index, senses, top=options.top)
-            usages = [{**usage, "substitutes": words} for usage, words in zip(usages, substitutes, strict=True)]
         _write_senses(common, index, senses, options)
     _note_clearness(common, senses, options)
     choice = senses.clusters.choice
@@ -99,17 +88,16 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     common.finish(
         {
             **summary,
-            "usages": usages,
+            "usages": [_usage_result(usage) for usage in senses.usages],
             "by": counts,
             "choice": choice and {"candidate": choice.candidate, **_rounded(asdict(choice), "silhouette", "score")},
         },
         [
             *figures(summary),
-            *(line for usage in zip(senses.usages, usages, strict=True) for line in _describe_usage(*usage)),
+            *(line for usage in senses.usages for line in _describe_usage(usage)),
             "",
             *table(list(_share_rows(options.by or "", counts))),
         ],
-        bundle=embedder.bundle if embedder else None,
         following=("explore", index.path, "--word", word),
     )
 
@@ -140,12 +128,11 @@ def _usage_result(usage: "Usage") -> dict[str, Any]:
     }
 
 
-def _describe_usage(usage: "Usage", result: Mapping[str, Any]) -> list[str]:
+def _describe_usage(usage: "Usage") -> list[str]:
     from elmo_zh.contexts.occurrences import keyword_lines
 
     title = _("usage {number}: {share}").format(number=usage.number + 1, share=f"{usage.share:.1%}")
-    words = {name: " ".join(result.get(name, ())) for name in ("words", "substitutes")}
-    return ["", title, *figures(words), *keyword_lines(usage.nearest[:_NUM_LINES])]
+    return ["", title, *figures({"words": " ".join(usage.words)}), *keyword_lines(usage.nearest[:_NUM_LINES])]
 
 
 def _share_rows(by: str, counts: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
@@ -203,9 +190,9 @@ def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftShown) -> 
     """
     if options.periods is not None:
         refuse_together("--periods", {indexes[-1].name: len(indexes) > 1})
-    from elmo_zh.contexts.build_index import load_word_list
     from elmo_zh.contexts.drift import measure_drift, rows
     from elmo_zh.contexts.index import ContextIndex
+    from elmo_zh.contexts.index_text import load_word_list
     from elmo_zh.run.tables import save_rows
 
     with common.claimed():
@@ -323,11 +310,11 @@ def _rounded(value: Any, *names: str) -> Any:
 
 
 @click.command()
-@click.argument("text", required=False)
+@click.argument("text")
 @takes(SubstituteOptions, "options")
-@shared_options("model", "segmented", *INPUT)
+@shared_options("model", "segmented")
 @common_options_of_readers
-def substitutes(common: Common, /, text: str | None, options: SubstituteOptions) -> None:
+def substitutes(common: Common, /, text: str, options: SubstituteOptions) -> None:
     """Show words similar in meaning to a word in a sentence.
 
     Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, including its full stop.
@@ -338,21 +325,17 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
     \b
     Example:
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果
-      elmo-zh substitutes 我昨天买了一个苹果。 --position 5 --top 5
       elmo-zh substitutes 我昨天买了一个苹果。 --word 苹果 --ranking slot
-      elmo-zh substitutes --file reviews.txt --word 包 --json
     """
-    has_word = options.word is not None and options.word.strip() != ""
-    require_one({"TEXT": text is not None, "--file FILE": options.file is not None})
-    require_one({"--word WORD": has_word, "--position N": options.position is not None})
-    if options.file is not None:
-        refuse_together("--file", {"--position": options.position is not None})
+    if not options.word.strip():
+        raise OptionError.unexpected('--word ""', "苹果")
+    from elmo_zh.contexts.occurrences import require_occurrences
     from elmo_zh.embed.embedder import ElmoEmbedder
 
     bundle = load_model(common, common.model)
     bundle.require_probabilities()
     embedder = ElmoEmbedder(bundle, "cpu", unknown=common.config.embed.unknown)
-    occurrences = _occurrences(common, embedder, text, options)
+    occurrences = require_occurrences(embedder, text, options.word, segmented=common.segmented)
     for occurrence in occurrences:
         if cut := occurrence.describe_cut():
             common.console.note(cut)
@@ -365,39 +348,19 @@ def substitutes(common: Common, /, text: str | None, options: SubstituteOptions)
         ranking=options.ranking,
         with_punctuation=options.with_punctuation,
     )
-    hide = options.without_word or options.ranking == "pattern"
+    hide = options.ranking == "pattern"
     results = [_substitutes_result(*pair, hide=hide) for pair in zip(occurrences, ranked, strict=True)]
     common.finish(
         {"ranking": options.ranking, "occurrences": results},
         (line for pair in zip(occurrences, results, strict=True) for line in _describe_substitutes(*pair)),
         bundle=bundle,
-        following=("substitutes", "--file", "FILE", "--word", word),
     )
 
 
-def _occurrences(
-    common: Common, embedder: "ElmoEmbedder", text: str | None, options: SubstituteOptions
-) -> "list[TokenInSentence]":
-    from elmo_zh.contexts.index import NOT_IN_TEXTS
-    from elmo_zh.contexts.occurrences import occurrence_at, occurrences_in_texts, require_occurrences
-
-    word, segmented = options.word, common.segmented
-    if text is not None and word is None:
-        return [occurrence_at(embedder, text, options.position or 0, segmented=segmented)]
-    assert word is not None, "checked by the command"
-    if text is not None:
-        return require_occurrences(embedder, text, word, segmented=segmented)
-    with common.opened_texts([options.file or ""]) as texts:
-        occurrences = [*occurrences_in_texts(embedder, texts, word, common.console, segmented=segmented)]
-    if not occurrences:
-        raise CorpusError(_(NOT_IN_TEXTS).format(word=word, path=options.file))
-    return occurrences
-
-
 def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *, hide: bool) -> dict[str, Any]:
-    own = {} if hide else {"own": _four_digits(ranked.own) if ranked.own else None}
+    of_word = {} if hide else {"own": _four_digits(ranked.own) if ranked.own else None}
     best = ranked.others if hide else ranked.best
-    return {**occurrence.described(), **own, "substitutes": [*map(_four_digits, best)]}
+    return {**occurrence.described(), **of_word, "substitutes": [*map(_four_digits, best)]}
 
 
 def _four_digits(substitute: "Substitute") -> dict[str, Any]:
@@ -409,8 +372,6 @@ def _four_digits(substitute: "Substitute") -> dict[str, Any]:
 def _describe_substitutes(occurrence: "TokenInSentence", result: dict[str, Any]) -> Iterator[str]:
     tokens = [f"[{token}]" if i == occurrence.position else token for i, token in enumerate(occurrence.tokens)]
     yield " ".join(tokens)
-    if occurrence.line.source:
-        yield f"{occurrence.line.source}:{occurrence.line.number + 1}"
     best, row_of_word = result["substitutes"], result.get("own")
     yield from table(best if row_of_word is None or row_of_word["rank"] <= len(best) else [*best, row_of_word])
     if "own" in result and row_of_word is None:

@@ -1,6 +1,7 @@
 """Concordance lines, or KWIC: matches of a query in context, which can be sorted, filtered and written."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,12 +11,12 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.concordance.query import Query, TokenTable, compile_expression, find_matches
-from elmo_zh.contexts.index import NO_VECTORS, ContextIndex, IndexedLine
-from elmo_zh.contexts.index_files import free_name, note_type, require_column
+from elmo_zh.concordance.query import ANY, ONE, Query, TokenTable, compile_expression, find_matches
+from elmo_zh.contexts.index import NO_VECTORS, ContextIndex
+from elmo_zh.contexts.index_files import IndexedLine, free_name, note_type, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError, OptionError
-from elmo_zh.language import _
+from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.tables import cell, save_rows
@@ -195,6 +196,27 @@ class ReadTexts:
         """Report how each column is compared and sorted, if it holds dates or if some cells are of another type."""
         for name in dict.fromkeys(names):
             note_type(self.table.columns, name, reporter)
+
+
+def note_longer_words(
+    table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
+) -> None:
+    """Report how often a word also stands inside longer words, which are not its occurrences, in the wanted lines."""
+    if word.split() != [word] or set(word) & {ANY, ONE}:
+        return
+    wider = f"{ANY}{word}{ANY}"
+    inside, whole = (table.lines_of(find_matches(table, Query(query))[0]) for query in (wider, word))
+    is_wanted = np.ones(len(table.ends), np.bool_) if wanted is None else wanted
+    count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
+    if count > 0:
+        message = ngettext(
+            "{word} also stands inside longer words ({count:,} time), which are not counted. To see them:"
+            " concordance {wider}",
+            "{word} also stands inside longer words ({count:,} times), which are not counted. To see them:"
+            " concordance {wider}",
+            count,
+        )
+        reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
 
 
 def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:

@@ -1,7 +1,6 @@
 """The tokens of an index or of newly segmented text, queries for them, and conditions on the columns of their lines."""
 
 import re
-import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,21 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.contexts.index import ContextIndex, IndexedLine
-from elmo_zh.contexts.index_files import COLUMN, NAMES_OF_TYPES, Column, ColumnBuilder, require_column, with_source
-from elmo_zh.contexts.occurrences import iter_lines
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import (
+    COLUMN,
+    NAMES_OF_TYPES,
+    Column,
+    ColumnBuilder,
+    IndexedLine,
+    require_column,
+    with_source,
+)
 from elmo_zh.corpus.cell_types import ORDERING, as_date, as_number, column_type, compare
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.errors import ConfigError
-from elmo_zh.language import _, ngettext
-from elmo_zh.run.reporter import Reporter, SilentReporter, first_ten
+from elmo_zh.language import _
+from elmo_zh.run.reporter import Hints, Reporter, SilentReporter, first_ten
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation, TokenisedLine, find_tokens
+from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _BORDER = " "
-_ANY, _ONE = "*", "?"
+ANY, ONE = "*", "?"
 
 _NAME = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|“[^”]*”"
 _CONDITION = re.compile(
@@ -111,12 +118,28 @@ class TokenTable:
         is_segmented = preparation is None or preparation.keeps_tokens
         normalise, prepare = (preparation.normalise, preparation.prepare) if preparation else (str, _read_segmented)
         with reporter.progress("lines", unit="lines") as progress:
-            for line, columns in iter_lines(texts, reporter, segmented=is_segmented):
+            for line, columns in _iter_lines(texts, reporter, segmented=is_segmented):
                 if line.text.strip():
                     is_wanted = wanted("".join(normalise(line.text).split()))
                     kept.add(line, columns, prepare(fold(line.text)) if is_wanted else None)
                 progress.update(line.start == 0)
         return kept.table()
+
+
+def _iter_lines(
+    texts: Iterable[InputText], reporter: Reporter, *, segmented: bool
+) -> Iterator[tuple[IndexedLine, Mapping[str, str]]]:
+    """Yield the lines of texts with their columns; long lines are cut as in an index, which is reported once."""
+    hints = Hints(reporter)
+    for text in texts:
+        num_cuts = 0
+        for number, record in enumerate(text.records_if_text(reporter)):
+            cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=segmented)
+            for start, piece, is_rest in cut:
+                num_cuts += is_rest
+                yield IndexedLine(piece, *text.place(number), start=start), record.columns
+        if num_cuts:
+            hints.give("cut lines", describe_cuts(text.name, num_cuts))
 
 
 def _read_segmented(line: str) -> TokenisedLine:
@@ -170,12 +193,12 @@ class Query:
         elements = query.split()
         if not elements:
             raise ConfigError.unexpected('QUERY ""', _("a word or a phrase, such as 苹果 or 吃 *"))
-        elements = [re.sub(r"\*+", _ANY, element) for element in elements]
-        self._items = _BORDER.join(_ONE + _ANY if element == _ANY else element for element in elements)
+        elements = [re.sub(r"\*+", ANY, element) for element in elements]
+        self._items = _BORDER.join(ONE + ANY if element == ANY else element for element in elements)
         self._end = 1 << len(self._items)
         self._literals = {sign: self._places_of(sign) for sign in {*self._items}}
-        self._any, self._one = self._places_of(_ANY), self._places_of(_ONE)
-        wild = _ANY + _ONE + _BORDER
+        self._any, self._one = self._places_of(ANY), self._places_of(ONE)
+        wild = ANY + ONE + _BORDER
         pairs = zip(self._items, self._items[1:], strict=False)
         # Where a token may end: between two characters of the query.
         self._joints = sum(2 << place for place, pair in enumerate(pairs) if not set(pair) & set(wild))
@@ -196,7 +219,7 @@ class Query:
     def after(self, state: int, token: str) -> int:
         """Return the state after a token."""
         for character in token:
-            literal = 0 if character in (_ANY, _ONE, _BORDER) else self._literals.get(character, 0)
+            literal = 0 if character in (ANY, ONE, _BORDER) else self._literals.get(character, 0)
             state = self._skipping((state & (literal | self._one)) << 1 | state & self._any)
             if not state:
                 return 0
@@ -241,27 +264,6 @@ def find_matches(table: TokenTable, query: Query) -> Matches:
     ordered = np.concatenate(candidates)
     matches = _without_overlaps(ordered[np.argsort(ordered[:, 0], kind="stable")])
     return matches[:, 0], matches[:, 1]
-
-
-def note_longer_words(
-    table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
-) -> None:
-    """Report how often a word also stands inside longer words, which are not its occurrences, in the wanted lines."""
-    if word.split() != [word] or set(word) & {_ANY, _ONE}:
-        return
-    wider = f"{_ANY}{word}{_ANY}"
-    inside, whole = (table.lines_of(find_matches(table, Query(query))[0]) for query in (wider, word))
-    is_wanted = np.ones(len(table.ends), np.bool_) if wanted is None else wanted
-    count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
-    if count > 0:
-        message = ngettext(
-            "{word} also stands inside longer words ({count:,} time), which are not counted. To see them:"
-            " concordance {wider}",
-            "{word} also stands inside longer words ({count:,} times), which are not counted. To see them:"
-            " concordance {wider}",
-            count,
-        )
-        reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
 
 
 def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:

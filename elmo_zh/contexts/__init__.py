@@ -93,20 +93,9 @@ class IndexOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
-    """The options of `substitutes`: the token to replace, and how to rank the words for its place."""
+    """The options of `substitutes`: the word to replace, and how to rank the words for its place."""
 
-    word: str | None = declare(None, "Find substitutes for this word, wherever it occurs.", metavar="WORD")
-    position: int | None = declare(
-        None,
-        "Find substitutes for the token at this position, counting from 0; use this instead of --word.",
-        least=0,
-        metavar="N",
-    )
-    file: str | None = declare(
-        None,
-        "Find substitutes for the word in each line of this file that contains the word; use this instead of TEXT.",
-        metavar="FILE",
-    )
+    word: str = declare(..., "Find substitutes for this word, wherever it occurs.", metavar="WORD")
     ranking: str = declare(
         "pattern",
         "Rank substitutes by how well they can be coordinated with the word, as in WORD 和 _ (pattern), or by how"
@@ -114,7 +103,6 @@ class SubstituteOptions:
         choices=RANKINGS,
     )
     top: int = declare(20, "Maximum number to show.", least=1)
-    without_word: bool = declare(False, "With --ranking slot, leave out the word itself and its rank.")
     with_punctuation: bool = declare(False, "Show punctuation too. Default: only if the word is itself punctuation.")
 
 
@@ -132,7 +120,6 @@ class SenseOptions:
         None, "Also show each usage's share for every value of this column (year, for example).", metavar="COLUMN"
     )
     top: int = declare(10, "Maximum number to show.", least=1)
-    no_substitutes: bool = declare(False, "Do not show substitutes, so that no model is needed.")
     seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)
 
 

@@ -22,8 +22,8 @@ from elmo_zh.contexts.drift_statistics import (
     distinct_rows,
     permutation_test,
 )
-from elmo_zh.contexts.index import ContextIndex, Neighbour
-from elmo_zh.contexts.index_files import require_column
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Neighbour, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters

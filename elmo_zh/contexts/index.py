@@ -5,7 +5,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import index
@@ -19,18 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from elmo_zh.bundle.find_bundle import find_same_bundle, other_model
 from elmo_zh.bundle.read import load_text_settings
-from elmo_zh.checks import check_vectors, refusal
+from elmo_zh.checks import check_top, check_vectors, refusal
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import index_files as layout
-from elmo_zh.contexts.index_files import Column
+from elmo_zh.contexts.index_files import Column, IndexedLine, Neighbour, Occurrence
 from elmo_zh.contexts.nearest import nearest_among, nearest_rows
 from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.input_texts import Members, member_name
 from elmo_zh.errors import ElmoZhError, OutputError
-from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest, read_json
-from elmo_zh.run.outputs import require_unchanged
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.text.normalise import build_normaliser
 
@@ -42,52 +39,6 @@ NO_VECTORS = N_(
     "{path} has no vectors of {word}, because an index leaves out rare words and some occurrences of frequent words."
     " Write it again with --max-per-word 0 and a lower --min-count."
 )
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """One occurrence of a word: its number in the index, and its place in its line."""
-
-    number: int  # its number in the index, from 0, in the order of the texts
-    word: str  # the word as the model reads it
-    line: int  # number of its line in the index, for `ContextIndex.line`
-    token: int  # its place among the tokens of that line
-    start: int  # its first character in the text of that line
-    end: int  # one past its last character
-
-
-@dataclass(frozen=True)
-class IndexedLine:
-    """One line of an index: its text, and the file it comes from."""
-
-    text: str  # the raw line, or one of its sentences if lines were split
-    source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
-    number: int  # number of the line in that text, from 0
-    # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
-    # `Occurrence` to get offsets in the raw line.
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An occurrence that is similar to a given vector, with the line that contains it."""
-
-    occurrence: Occurrence
-    cosine: float  # cosine between its vector and the given one
-    line: IndexedLine
-
-    def described(self) -> dict[str, str | int | float]:
-        """Return the cosine, the text, its source and the place in its raw line, as JSON values; numbers start at 0."""
-        return {
-            "cosine": round(self.cosine, 6),
-            "text": self.line.text,
-            "text_start": self.line.start,
-            "start": self.line.start + self.occurrence.start,
-            "end": self.line.start + self.occurrence.end,
-            "source": self.line.source,
-            "line": self.line.number,
-            "occurrence": self.occurrence.number,
-        }
 
 
 class ContextIndex:
@@ -141,7 +92,7 @@ class ContextIndex:
             OutputError: If the folder is not an index, or the index is damaged or from a different version.
         """
         folder = Path(path)
-        info = _load_info(folder)
+        info = layout.load_info(folder)
         try:
             return cls(folder, info)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -392,8 +343,9 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
             TypeError: If a word is given in place of a vector.
-            ValueError: If the vector has the wrong shape or is not finite.
+            ValueError: If the vector has the wrong shape or is not finite, or `top` is less than 1.
         """
+        check_top(top, "neighbours")
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")
         vectors, norms = self.vectors(layer), self.norms(layer)
         if word is None:
@@ -449,19 +401,3 @@ def _check_entry(number: Any, count: int, call: str) -> int:
     if not 0 <= place < count:
         raise refusal(IndexError, call, "number", number, f"a whole number from 0 to {count - 1}")
     return place
-
-
-def _load_info(folder: Path) -> dict[str, Any]:
-    """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
-    path = folder / layout.INFO
-    if not path.is_file():
-        raise OutputError.missing(path, command("index", "TEXT", "--output", folder))
-    require_unchanged(path)
-    try:
-        info = read_json(path)
-        number = info["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise OutputError.damaged(path, error) from None
-    if number != layout.INDEX_FORMAT:
-        raise OutputError.of_format(path, number)
-    return dict(info)

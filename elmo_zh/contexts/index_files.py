@@ -1,20 +1,23 @@
-"""The files in the folder of an index, which docs/contexts.md describes, and the columns of its lines."""
+"""The files in the folder of an index (docs/indexes.md), and what is read from them: occurrences, lines and columns."""
 
 import re
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.corpus.cell_types import ColumnType, column_type, longer_period, sort_key
-from elmo_zh.errors import ConfigError
+from elmo_zh.errors import ConfigError, OutputError
+from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
+from elmo_zh.run.files import read_json
+from elmo_zh.run.outputs import require_unchanged
 from elmo_zh.run.reporter import Reporter
 
 # Bump it when a program that knows the old number would misread the new files.
@@ -52,6 +55,68 @@ def index_files(counts: Mapping[str, int], layers: Sequence[int], dimension: int
         **{f"layer-{layer}.npy": (VECTOR, (num_occurrences, dimension)) for layer in layers},
         **{f"norms-{layer}.npy": (NORM, (num_occurrences,)) for layer in layers},
     }
+
+
+def load_info(folder: Path) -> dict[str, Any]:
+    """Return the content of index.json; raise OutputError if it is missing, damaged or from a different version."""
+    path = folder / INFO
+    if not path.is_file():
+        raise OutputError.missing(path, command("index", "TEXT", "--output", folder))
+    require_unchanged(path)
+    try:
+        info = read_json(path)
+        number = info["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError.damaged(path, error) from None
+    if number != INDEX_FORMAT:
+        raise OutputError.of_format(path, number)
+    return dict(info)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One occurrence of a word: its number in the index, and its place in its line."""
+
+    number: int  # its number in the index, from 0, in the order of the texts
+    word: str  # the word as the model reads it
+    line: int  # number of its line in the index, for `ContextIndex.line`
+    token: int  # its place among the tokens of that line
+    start: int  # its first character in the text of that line
+    end: int  # one past its last character
+
+
+@dataclass(frozen=True)
+class IndexedLine:
+    """One line of an index: its text, and the file it comes from."""
+
+    text: str  # the raw line, or one of its sentences if lines were split
+    source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
+    number: int  # number of the line in that text, from 0
+    # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
+    # `Occurrence` to get offsets in the raw line.
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An occurrence that is similar to a given vector, with the line that contains it."""
+
+    occurrence: Occurrence
+    cosine: float  # cosine between its vector and the given one
+    line: IndexedLine
+
+    def described(self) -> dict[str, str | int | float]:
+        """Return the cosine, the text, its source and the place in its raw line, as JSON values; numbers start at 0."""
+        return {
+            "cosine": round(self.cosine, 6),
+            "text": self.line.text,
+            "text_start": self.line.start,
+            "start": self.line.start + self.occurrence.start,
+            "end": self.line.start + self.occurrence.end,
+            "source": self.line.source,
+            "line": self.line.number,
+            "occurrence": self.occurrence.number,
+        }
 
 
 # The types by which columns are compared and sorted, besides text.
@@ -117,13 +182,8 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
             raise ConfigError.unexpected(f"{option} {name}:{unit}", _(NAMES_OF_TYPES["dates"]))
         return grouped
     if name not in columns:
-        close = get_close_matches(name, columns, 1, cutoff=0.5)
-        meant = _("Did you mean {name}?").format(name=close[0]) + " " if close else ""
-        raise ConfigError(
-            _("{option}: the texts have no column {name}. {meant}Their columns are: {columns}").format(
-                option=option, name=name, meant=meant, columns=", ".join(columns)
-            )
-        )
+        message = _("{option}: the texts have no column {name}. Their columns are: {columns}")
+        raise ConfigError(message.format(option=option, name=name, columns=", ".join(columns)))
     return columns[name]
 
 

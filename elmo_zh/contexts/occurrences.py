@@ -1,21 +1,18 @@
 """Find a word in sentences, and show its occurrences from an index as lines with the word in context."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmo_zh.config import TextConfig
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour
-from elmo_zh.corpus.input_texts import InputText
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import IndexedLine, Neighbour
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Hints, Reporter, aligned, display_width
-from elmo_zh.text.normalise import build_normaliser
-from elmo_zh.text.sentences import LONGEST_SENTENCE, describe_cuts, iter_pieces
+from elmo_zh.run.reporter import aligned, display_width
 
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
@@ -30,7 +27,7 @@ _MOST_PER_SHOWN = 64
 class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
-    line: IndexedLine  # the sentence as given, with its place; without a source if it was given alone
+    text: str
     start: int
     end: int
     tokens: list[str]
@@ -43,19 +40,9 @@ class TokenInSentence:
         return self.tokens[self.position]
 
     def described(self) -> dict[str, Any]:
-        """Return the place, the sentence and its tokens as JSON values."""
-        line = self.line
-        return {
-            "text": line.text,
-            **({"source": line.source} if line.source else {}),
-            "line": line.number,
-            "start": line.start + self.start,
-            "end": line.start + self.end,
-            "text_start": line.start,
-            "tokens": self.tokens,
-            "position": self.position,
-            "word": self.word,
-        }
+        """Return the sentence, the place and the tokens as JSON values."""
+        place = {"start": self.start, "end": self.end, "position": self.position, "word": self.word}
+        return {"text": self.text, "tokens": self.tokens, **place}
 
     def describe_cut(self) -> str:
         """Return a message on how the sentence was cut to contain the word; "" if it was not cut."""
@@ -85,15 +72,15 @@ def find_occurrences(
     if word and not spans:
         normalised = "".join(embedder.prepare(word, segmented=segmented).tokens)
         spans = [span for span, place in places.items() if prepared.tokens[place] == normalised]
-    occurrences, line = [], IndexedLine(text, "", 0)
+    occurrences = []
     for start, end in spans:
         if (start, end) in places:
-            occurrences.append(TokenInSentence(line, start, end, prepared.tokens, places[start, end]))
+            occurrences.append(TokenInSentence(text, start, end, prepared.tokens, places[start, end]))
         elif not segmented:
             before, within, after = (embedder.prepare(part).tokens for part in (text[:start], word, text[end:]))
             if within:
                 tokens = [*before, "".join(within), *after]
-                occurrences.append(TokenInSentence(line, start, end, tokens, len(before), prepared.tokens))
+                occurrences.append(TokenInSentence(text, start, end, tokens, len(before), prepared.tokens))
     return occurrences
 
 
@@ -111,45 +98,7 @@ def require_occurrences(
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
     """Return the first occurrence that is a token of the uncut sentence, otherwise the first one."""
-    return next((each for each in occurrences if each.segmented_as is None), occurrences[0])
-
-
-def occurrence_at(embedder: "ElmoEmbedder", text: str, position: int, *, segmented: bool = False) -> TokenInSentence:
-    """Return the token at a position in a sentence, counted from 0; raise CorpusError if it is outside."""
-    prepared = embedder.prepare(text, segmented=segmented)
-    if not 0 <= position < len(prepared.tokens):
-        allowed = f"0<=N<={len(prepared.tokens) - 1} ({_first(prepared.tokens)})"
-        raise CorpusError.unexpected(f"--position {position}", allowed)
-    start, end = prepared.offsets[position].tolist()
-    return TokenInSentence(IndexedLine(text, "", 0), start, end, prepared.tokens, position)
-
-
-def occurrences_in_texts(
-    embedder: "ElmoEmbedder", texts: Iterable[InputText], word: str, reporter: Reporter, *, segmented: bool = False
-) -> Iterator[TokenInSentence]:
-    """Yield the occurrences of a word in texts, in order, as `find_occurrences` finds them in each line."""
-    normalise = str if segmented else build_normaliser(embedder.bundle.text or TextConfig())
-    normalised = normalise(word)
-    for line, _columns in iter_lines(texts, reporter, segmented=segmented):
-        if word in line.text or normalised in normalise(line.text):
-            for occurrence in find_occurrences(embedder, line.text, word, segmented=segmented):
-                yield replace(occurrence, line=line)
-
-
-def iter_lines(
-    texts: Iterable[InputText], reporter: Reporter, *, segmented: bool
-) -> Iterator[tuple[IndexedLine, Mapping[str, str]]]:
-    """Yield the lines of texts with their columns; long lines are cut as in an index, which is reported once."""
-    hints = Hints(reporter)
-    for text in texts:
-        num_cuts = 0
-        for number, record in enumerate(text.records_if_text(reporter)):
-            cut = iter_pieces(record.line, split=False, longest=LONGEST_SENTENCE, segmented=segmented)
-            for start, piece, is_rest in cut:
-                num_cuts += is_rest
-                yield IndexedLine(piece, *text.place(number), start=start), record.columns
-        if num_cuts:
-            hints.give("cut lines", describe_cuts(text.name, num_cuts))
+    return next((place for place in occurrences if place.segmented_as is None), occurrences[0])
 
 
 def distinct(neighbours: Iterable[Neighbour], top: int, *, by_place: bool = True) -> list[Neighbour]:
@@ -178,18 +127,18 @@ def distinct_neighbours(
 def keyword_lines(neighbours: Sequence[Neighbour]) -> list[str]:
     """Return a line for each neighbour: cosine, left context, word, right context, source and line number."""
     rows = []
-    for each in neighbours:
-        text, start, end = each.line.text, each.occurrence.start, each.occurrence.end
-        cells = keyword_cells((text[:start], text[start:end], text[end:]), each.line)
-        rows.append([f"{each.cosine:.4f}", *cells])
+    for neighbour in neighbours:
+        text, start, end = neighbour.line.text, neighbour.occurrence.start, neighbour.occurrence.end
+        cells = keyword_cells((text[:start], text[start:end], text[end:]), neighbour.line)
+        rows.append([f"{neighbour.cosine:.4f}", *cells])
     return list(aligned(rows, left=(2, 3, 4))) if rows else []
 
 
 def keyword_cells(parts: tuple[str, str, str], line: IndexedLine) -> list[str]:
     """Return the cells that show a match in its line: left context, match, right context, source and line number."""
-    before, own, after = parts
+    before, match, after = parts
     place = f"{line.source}:{line.number + 1}"
-    return [_clip(reversed(before))[::-1], _printable(own), _clip(after), place]
+    return [_clip(reversed(before))[::-1], _printable(match), _clip(after), place]
 
 
 def _clip(characters: Iterable[str]) -> str:

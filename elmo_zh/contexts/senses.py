@@ -12,24 +12,20 @@ Otherwise there are two clusters, since blurred clouds nearly always have their 
 (benchmarks/usages.py).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.checks import check_arguments
 from elmo_zh.contexts import SenseOptions
-from elmo_zh.contexts.index import ContextIndex, IndexedLine, Neighbour, Occurrence
-from elmo_zh.contexts.index_files import Column, free_name, require_column
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Column, IndexedLine, Neighbour, Occurrence, free_name, require_column
 from elmo_zh.contexts.nearest import iter_cosines, unit_rows
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.language import _
-
-if TYPE_CHECKING:
-    from elmo_zh.embed.embedder import ElmoEmbedder
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +45,6 @@ _STARTS, _DRAWS = 10, 20
 # The context-free vectors of this many tokens on either side count, with weights that fall off at this rate.
 _WINDOW, _FADING = 8, 0.15
 _NUM_NEAREST = 200
-# Substitutes are found for this many occurrences nearest to a usage's centre, and this many for each of them.
-_NUM_OCCURRENCES, _NUM_EACH = 20, 20
 _COLUMNS = ("occurrence", "usage", "cosine", "repeated", "source", "line", "start", "end", "text_start", "text")
 
 
@@ -367,43 +361,3 @@ def usage_rows(index: ContextIndex, senses: Senses, by: str | None = None) -> It
         values = {**each.described(), "usage": label, "cosine": f"{each.cosine:.4f}", "repeated": int(is_repeated)}
         own = {name: other.values[other.codes[each.occurrence.line]] for name, other in others.items()}
         yield {name: values[name] for name in _COLUMNS} | own
-
-
-def usage_substitutes(
-    embedder: "ElmoEmbedder", index: ContextIndex, senses: Senses, *, top: int = 10
-) -> list[list[str]]:
-    """Return the most characteristic substitutes for each usage of a word.
-
-    Substitutes are found for the 20 occurrences nearest to a usage's centre, 20 for each. The score of a substitute is
-    its share of these occurrences, minus its largest share in another usage; ties go to the better mean rank.
-    """
-    shares, ranks = [], []
-    for usage in senses.usages:
-        places = [_place(index, each.occurrence) for each in usage.nearest[:_NUM_OCCURRENCES]]
-        share: Counter[str] = Counter()
-        rank: Counter[str] = Counter()
-        for found in embedder.substitutes_many(places, _NUM_EACH + 1):
-            for number, word in enumerate(found.words[:_NUM_EACH]):
-                share[word] += 1
-                rank[word] += number - _NUM_EACH
-        shares.append({word: count / len(places) for word, count in share.items()})
-        ranks.append(rank)
-    return [_telling(shares, rank, usage)[:top] for usage, rank in enumerate(ranks)]
-
-
-def _telling(shares: Sequence[dict[str, float]], rank: Counter[str], usage: int) -> list[str]:
-    others = [share for number, share in enumerate(shares) if number != usage]
-
-    def score(word: str) -> tuple[float, int, str]:
-        lead = shares[usage][word] - max((share.get(word, 0.0) for share in others), default=0.0)
-        return -round(lead, 6), rank[word], word
-
-    return sorted(shares[usage], key=score)
-
-
-def _place(index: ContextIndex, occurrence: Occurrence) -> tuple[list[str], int]:
-    """Return the tokens of an occurrence's line, as stored in the index, and its place among them."""
-    tokens, ends = index.tokens()
-    first = ends[occurrence.line - 1] if occurrence.line else 0
-    words = tokens["word"][first : ends[occurrence.line]].tolist()
-    return [index.distinct_tokens[word] for word in words], occurrence.token

@@ -21,6 +21,7 @@ from elmo_zh.checks import (
     check_strings,
     check_token_sentences,
     check_tokens,
+    check_top,
 )
 from elmo_zh.choices import DEVICES, RANKINGS
 from elmo_zh.config import EmbedConfig
@@ -399,6 +400,7 @@ class ElmoEmbedder:
             for place, (tokens, position) in enumerate(places)
         ]
         check_choice(ranking, RANKINGS, "substitutes_many", "ranking")
+        check_top(top, "substitutes_many")
         with self._lock:
             self._finder = self._finder or SubstituteFinder(self.bundle, self.unknown)
             return self._finder.find(checked, top, ranking=ranking, with_punctuation=with_punctuation)

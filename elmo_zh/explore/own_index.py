@@ -8,9 +8,10 @@ from pathlib import Path
 from elmo_zh.bundle.find_bundle import default_bundle, find_bundle, installed_name
 from elmo_zh.config import Config, TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import IndexJob, IndexSettings
+from elmo_zh.contexts.build_index import IndexJob
 from elmo_zh.contexts.index import ContextIndex
 from elmo_zh.contexts.index_files import INFO
+from elmo_zh.contexts.index_text import IndexSettings
 from elmo_zh.corpus.input_texts import InputText, input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.embed.embedder import ElmoEmbedder

@@ -17,7 +17,8 @@ import numpy as np
 
 from elmo_zh.checks import Place
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Occurrence
 from elmo_zh.contexts.line_scorer import LineScorer, TokenScore
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.senses import usage_layer

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.build_index import sample_places
-from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Occurrence
+from elmo_zh.contexts.index_text import sample_places
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.contexts.occurrences import distinct
 from elmo_zh.contexts.senses import find_clusters, telling_words, usage_layer, usage_vectors

@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
 
-from elmo_zh.contexts.index import ContextIndex, Neighbour
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Neighbour
 from elmo_zh.contexts.occurrences import distinct_neighbours
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OutputError

@@ -32,7 +32,7 @@ segment: {corpus} --run {run}
 embed: {heldout} --segmented --model {model} --output {new}.hdf5
 evaluate: {heldout} --segmented --model {model}
 score: {heldout} --segmented --model {model} --output {new}.tsv
-substitutes: 今天天气很好 --position 1 --model {model}
+substitutes: 今天天气很好 --word 很 --model {model}
 index: {heldout} --segmented --model {model} --output {new}.index
 neighbours: 的 --in {sentence} --index {index}
 senses: 的 --index {index}

@@ -15,7 +15,7 @@ from elmo_zh.run.files import file_digest
 # The last words of each command, and the file at stake.
 ENDANGERED = (
     ("task predict t.txt --task task --output", "task/task.json"),
-    ("senses 果 --index index --no-substitutes --picture", "index/words.npy"),
+    ("senses 果 --index index --picture", "index/words.npy"),
     ("explore index --word 果 --labels w.txt --output", "w.txt"),
     ("drift index index --output", "index/index.json"),
     ("score t.txt --model model --config c.toml --output", "c.toml"),

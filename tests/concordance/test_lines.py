@@ -83,7 +83,7 @@ def test_orders() -> None:
         assert ordered.numbers.tolist() == [place + 1 for place in expected] == numbers, keys
     with pytest.raises(ConfigError, match=r"--sort 10R; expected 1L-9L, 1R-9R"):
         found.sorted_by(["10R"])
-    with pytest.raises(ConfigError, match=r"--sort: the texts have no column yaer. Did you mean year?"):
+    with pytest.raises(ConfigError, match=r"--sort: the texts have no column yaer. Their columns are: "):
         found.sorted_by(["yaer"])
 
 

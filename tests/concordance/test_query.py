@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from messages import Heard
 
+from elmo_zh.concordance.kwic import note_longer_words
 from elmo_zh.concordance.query import (
     Query,
     TokenTable,
     find_matches,
     may_match,
-    note_longer_words,
     parse_keys,
     wanted_lines,
 )
-from elmo_zh.contexts.index import IndexedLine
-from elmo_zh.contexts.index_files import Column, ColumnBuilder, note_type, require_column
+from elmo_zh.contexts.index_files import Column, ColumnBuilder, IndexedLine, note_type, require_column
 from elmo_zh.errors import ConfigError
 
 
@@ -149,7 +148,7 @@ def test_conditions(condition: str | None, lines: list[int]) -> None:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("yaer > 3", "no column yaer. Did you mean year?"),
+        ("yaer > 3", "no column yaer. Their columns are: "),
         ("year >", "cannot read"),
         ("author ~ (", "position 0"),
         ("year = 2019 or year = 2020", "cannot read 'year = 2019 or year = 2020'"),

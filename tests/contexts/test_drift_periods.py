@@ -111,7 +111,7 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:
     words = write_text(Path("w"), ["米饭"])
     for arguments, expected in (
-        (("--periods", "yaer"), "--periods: the texts have no column yaer. Did you mean year?"),
+        (("--periods", "yaer"), "--periods: the texts have no column yaer. Their columns are: "),
         (("--periods", "kind:year"), "--periods kind:year; expected dates."),
         (("--periods", "kind"), "At least two periods are needed"),
         ((), f"Columns of {years.path}: source, kind, year"),

@@ -16,7 +16,8 @@ from messages import Heard
 
 from elmo_zh import ElmoEmbedder, LineScorer
 from elmo_zh.contexts import PageChoice
-from elmo_zh.contexts.index import ContextIndex, Occurrence
+from elmo_zh.contexts.index import ContextIndex
+from elmo_zh.contexts.index_files import Occurrence
 from elmo_zh.contexts.senses import ClusterChoice, Clusters
 from elmo_zh.errors import CorpusError
 from elmo_zh.explore import points

@@ -14,7 +14,7 @@ from messages import message_of
 from packed import zip_of
 
 from elmo_zh import ContextIndex, ElmoEmbedder
-from elmo_zh.contexts import build_index
+from elmo_zh.contexts import index_text
 from elmo_zh.errors import ElmoZhError, OutputError
 from elmo_zh.run.arrays import write_header
 
@@ -90,14 +90,12 @@ def test_lines_of_an_archive_name_their_member(embedder: ElmoEmbedder, tmp_path:
     zip_of(tmp_path / "x.zip", {name: "".join(f"{line}\n" for line in lines) for name, lines in members.items()})
     plain = write_text(tmp_path / "y.txt", LINES)
     index = indexed(embedder, [tmp_path / "x.zip", plain], tmp_path / "index", min_count=1, split=True)
-    assert index.archives == [str(tmp_path / "x.zip")]
     assert index.sources == [*(f"{tmp_path}/x.zip/{name}" for name in members), str(plain)]
     lines = [index.line(number) for number in range(index.info["counts"]["lines"])]
     assert {line.source for line in lines} == {index.sources[0], index.sources[2], str(plain)}
     for line in lines:
         member = line.source.removeprefix(f"{tmp_path}/x.zip/")
         assert line.text in members.get(member, LINES)[line.number]
-        assert line.archive == ("" if line.source == str(plain) else str(tmp_path / "x.zip"))
 
 
 def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
@@ -108,7 +106,7 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
     index = indexed(embedder, paths, tmp_path / "index", max_per_word=11, layers=(1,))
     assert {word: len(index.occurrences(word)) for word in ("吃", "苹果", "w0")} == {"吃": 11, "苹果": 11, "w0": 9}
     assert (index.count("吃"), index.count("苹果")) == (60, 90)
-    monkeypatch.setattr(build_index, "_HASHED_AT_ONCE", 7)
+    monkeypatch.setattr(index_text, "_HASHED_AT_ONCE", 7)
     build(embedder, paths, tmp_path / "again", max_per_word=11, layers=(1,), part_lines=3)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "index")
     other = indexed(embedder, paths, tmp_path / "other", max_per_word=11, layers=(1,), seed=2)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contexts.texts import indexed, model_of_words, write_text
+from contexts.texts import indexed, write_text
 from contract.command_line import elmo_zh
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'scikit-learn>=1.6'")
@@ -19,7 +19,6 @@ from elmo_zh.contexts.senses import (
     join_directions,
     telling_words,
     usage_layer,
-    usage_substitutes,
     usage_vectors,
 )
 from elmo_zh.errors import ElmoZhError
@@ -169,23 +168,6 @@ def test_telling_words_of_many_words_in_blocks(
             assert told == list(dict.fromkeys(spelled[row] for row in rows))[:4]
 
 
-def test_substitutes_of_usages(tmp_path: Path) -> None:
-    embedder = ElmoEmbedder.load(model_of_words(tmp_path / "m", with_softmax=True), "cpu")
-    index = indexed(embedder, [write_text(tmp_path / "a.txt", LINES)], tmp_path / "a.index", min_count=1)
-    found = find_senses(index, "苹果", num_usages=2)
-    substitutes = usage_substitutes(embedder, index, found, top=20)
-    shares = []
-    for usage in found.usages:
-        places = [(line.line.text.split(), line.occurrence.token) for line in usage.nearest]
-        best = [set(each.words[:20]) for each in embedder.substitutes_many(places, 21)]
-        shares.append({word: np.mean([word in each for each in best]) for word in set().union(*best)})
-    for number, words in enumerate(substitutes):
-        lead = {word: share - shares[1 - number].get(word, 0) for word, share in shares[number].items()}
-        assert set(words) == {word for word in lead if word not in ("。", "，")}
-        assert [lead[word] for word in words] == sorted((lead[word] for word in words), reverse=True)
-        assert usage_substitutes(embedder, index, found, top=2)[number] == words[:2]
-
-
 def test_wrong_input(senses_index: ContextIndex) -> None:
     for word, num_usages, layer, message in (
         ("苹", None, None, "苹 is not in .*\\. Give a word"),
@@ -200,7 +182,6 @@ def test_wrong_input(senses_index: ContextIndex) -> None:
 
 def test_the_command(senses_index: ContextIndex) -> None:
     arguments = ("senses", "苹果", "--index", senses_index.path, "--usages", "2")
-    arguments = (*arguments, "--no-substitutes")
     found = elmo_zh(*arguments, "--json", "--output", "a.tsv", "--by", "source")
     result = found.result()
     assert list(result["by"].values()) == [[usage["occurrences"] for usage in result["usages"]]]

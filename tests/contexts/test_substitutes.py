@@ -135,26 +135,14 @@ def test_the_best_rows_are_those_of_a_full_sort_with_many_ties(num_values: int) 
     assert best_rows(np.full(7, -np.inf, np.float32), 3).tolist() == []
 
 
-def test_a_word_and_its_position_give_the_same(bundle: Path) -> None:
+def test_a_word_in_its_sentence(bundle: Path) -> None:
     options = ("--model", bundle, "--ranking", "slot", "--json")
-    by_word = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options).result()
-    by_place = elmo_zh("substitutes", SENTENCE, "--position", "5", *options).result()
-    assert by_word == by_place
-    [found] = by_word["occurrences"]
+    [found] = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options).result()["occurrences"]
     assert (found["tokens"], found["position"]) == (["我", "昨天", "买", "了", "一个", "苹果"], 5)
     assert (found["start"], found["end"], found["word"]) == (7, 9, "苹果")
     expected = ElmoEmbedder.load(bundle).substitutes(found["tokens"], 5, ranking="slot")
     assert [each["word"] for each in found["substitutes"]] == [each.word for each in expected.best]
     assert found["own"]["rank"] == expected.own.rank
-    without = elmo_zh("substitutes", SENTENCE, "--word", "苹果", *options, "--without-word").result()
-    assert [each["word"] for each in without["occurrences"][0]["substitutes"]] == expected.words
-
-
-def test_a_word_of_the_other_width_is_found_in_a_file(bundle: Path) -> None:
-    Path("a.txt").write_text("我们吃７个苹果\n我们吃苹果\n我们吃7个苹果\n", encoding="utf-8")
-    for word in ("7", "７"):
-        found = elmo_zh("substitutes", "--file", "a.txt", "--word", word, "--model", bundle, "--json").result()
-        assert [(each["line"], each["start"]) for each in found["occurrences"]] == [(0, 3), (2, 3)]
 
 
 def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
@@ -163,7 +151,6 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
     assert table[0] == "我们 吃 [苹果] 。"
     own = ElmoEmbedder.load(bundle).substitutes(["我们", "吃", "苹果", "。"], 2, ranking="slot").own
     assert any(line.startswith("苹果 ") and line.split()[1] == str(own.rank) for line in table)
-    assert table[-1].endswith("elmo-zh substitutes --file FILE --word 苹果")
     # A word that lies across tokens of the segmenter is cut out.
     across = elmo_zh("substitutes", SENTENCE, "--word", "天买", *options)
     assert across.stdout.startswith("我 昨 [天买] 了 一个 苹果\n")
@@ -172,16 +159,13 @@ def test_the_word_itself_is_shown_with_its_rank(bundle: Path) -> None:
 
 
 def test_wrong_words(bundle: Path, tmp_path: Path) -> None:
-    Path("a.txt").write_text("今天\n", encoding="utf-8")
     arguments = ("--model", bundle)
     without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig())
     for typed, told in (
         (("今天吃", "--word", "苹果"), "苹果 is not a word of the sentence. Choose one of its words: 今天 吃"),
-        (("今天吃", "--position", "2"), "--position 2; expected 0<=N<=1 (今天 吃)"),
-        (("--file", "a.txt", "--word", "苹果"), "苹果 is not in a.txt"),
-        (("今天", "--position", "0", "--model", without), f"{without} has no softmax"),
+        (("今天", "--word", "今天", "--model", without), f"{without} has no softmax"),
     ):
         assert elmo_zh("substitutes", *arguments, *typed).only_error().startswith(told)
-    for typed in (("今天",), ("今天", "--word", " "), ("--file", "a.txt", "--position", "0")):
+    for typed in (("今天",), ("今天", "--word", " "), ("--word", "今天")):
         answer = elmo_zh("substitutes", *typed, *arguments)
         assert (answer.status, answer.stdout) == (2, "")

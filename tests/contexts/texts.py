@@ -9,7 +9,8 @@ from drawn_bundles import SHAPES, write_model
 from elmo_zh import ContextIndex, ElmoEmbedder
 from elmo_zh.config import TextConfig
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import IndexJob, IndexReport, IndexSettings
+from elmo_zh.contexts.build_index import IndexJob, IndexReport
+from elmo_zh.contexts.index_text import IndexSettings
 from elmo_zh.corpus.input_texts import input_text
 from elmo_zh.corpus.sources import find_sources
 from elmo_zh.run.job import run_job

@@ -22,7 +22,8 @@ from elmo_zh import ElmoEmbedder
 from elmo_zh.config import Layers, TextConfig, VocabConfig
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.contexts import IndexOptions
-from elmo_zh.contexts.build_index import IndexJob, IndexSettings
+from elmo_zh.contexts.build_index import IndexJob
+from elmo_zh.contexts.index_text import IndexSettings
 from elmo_zh.contexts.line_scorer import LineScorer
 from elmo_zh.contexts.score_texts import ScoreJob
 from elmo_zh.corpus.input_texts import InputText, input_text

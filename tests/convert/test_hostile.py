@@ -129,7 +129,6 @@ def store_outside(file: h5py.File, folder: Path) -> None:
     ("change", "told"),
     [
         (link_elsewhere(f"{CELL}/B"), f"dataset {CELL}/B is missing;"),
-        (link_elsewhere("RNN_1"), "dataset RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 is missing;"),
         (store_outside, f"dataset {CELL}/B is incomplete ("),
     ],
 )
@@ -250,12 +249,12 @@ def test_a_problem_within_an_archive_names_the_archive(source: Path, out: Path) 
 # What is no model at all
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", None])
-def test_a_file_that_is_no_archive(tmp_path: Path, out: Path, content: bytes | None) -> None:
+def test_a_file_that_is_no_archive(tmp_path: Path, out: Path) -> None:
     path = tmp_path / "model.zip"
-    if content is not None:
-        path.write_bytes(content)
-    assert refused(path, out).startswith(f"{path} is neither a folder nor a zip archive")
+    for content in (None, b"", b"PK\x03\x04"):
+        if content is not None:
+            path.write_bytes(content)
+        assert refused(path, out).startswith(f"{path} is neither a folder nor a zip archive")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("options", "options.json"), ("weights", "weights.hdf5")])

@@ -274,16 +274,12 @@ def test_marks_that_are_not_swapped(model: Model, out: Path, has_words: bool) ->
     assert_same_vectors(out, straight)
 
 
-@pytest.mark.parametrize("lost_space", [False, True])
-def test_the_ideographic_space(model: Model, tmp_path: Path, out: Path, has_words: bool, lost_space: bool) -> None:
-    source = write_model(tmp_path / "model", has_words=has_words, lost_space=lost_space)
-    lines = (source / "char.dic").read_text(encoding="utf-8").split("\n")
-    assert ("9" in lines, "\u3000\t9" in lines) == (lost_space, not lost_space)
-    convert(source, out)
-    # Three different words: the space is neither unknown nor another character.
-    [[[space, other, unknown], *_]] = assert_same_vectors(out, model.reference, [["a\u3000a", "aqa", "a桃a"]])
-    assert np.abs(space - other).max() > 0.01
-    assert np.abs(space - unknown).max() > 0.01
+def test_the_ideographic_space(model: Model, tmp_path: Path, out: Path, has_words: bool) -> None:
+    """It is lost in one kind of file; it is neither unknown nor another character in either."""
+    convert(write_model(tmp_path / "model", has_words=has_words, lost_space=False), out)
+    for bundle in (model.bundle, out):
+        [[[space, other, unknown], *_]] = assert_same_vectors(bundle, model.reference, [["a\u3000a", "aqa", "a桃a"]])
+        assert min(np.abs(space - other).max(), np.abs(space - unknown).max()) > 0.01
 
 
 def test_a_bundle_of_it_can_be_warmed_checked_and_read(model: Model, tmp_path: Path) -> None:
@@ -339,16 +335,14 @@ def test_a_configuration_in_configs_or_named_explicitly(source: Path, tmp_path: 
 def test_the_configuration_of_the_released_models_need_not_be_there(
     model: Model, tmp_path: Path, out: Path, has_words: bool, name: str
 ) -> None:
-    """Its sizes, worked out from Peters et al.'s: 512 and 4,096 in two layers, 2,048 filters, characters of 50."""
+    """Its sizes, of Peters et al.: 512 and 4,096 in two layers, 2,048 filters, characters of 50."""
     source = Path(shutil.copytree(model.source, tmp_path / "model"))
     write_json(source / "config.json", {"config_path": f"/elsewhere/configs/{name}"})
     lstm = 2 * 2 * (1024 * 16384 + 16384 + 4096 * 512)
     filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-    convolutions = sum(width * 50 * count + count for width, count in filters)
-    projected = 2048 + 100 * has_words
-    rows = 15 * 50 + 9 * 100 * has_words
-    total = rows + convolutions + 2 * 2 * (2048 * 2048 + 2048) + projected * 512 + 512 + lstm
-    assert f" ({total:,} numbers are described, but the files hold " in refused(source, out)
+    tokens = 15 * 50 + sum(width * 50 * count + count for width, count in filters) + 2 * 2 * (2048 * 2048 + 2048)
+    tokens += has_words * 9 * 100 + (2048 + 100 * has_words) * 512 + 512
+    assert f" ({tokens + lstm:,} numbers are described, but the files hold " in refused(source, out)
     # One that is there is taken.
     write_json(source / name, configuration(has_words=has_words))
     convert(source, out)
@@ -497,14 +491,6 @@ def test_code_in_a_pickle_is_never_run(source: Path, tmp_path: Path, out: Path, 
     # The trap works where it is not looked out for.
     pickle.loads(pickle.dumps(Trap(trapped))).close()
     assert trapped.exists()
-
-
-@pytest.mark.parametrize("legacy", [False, True])
-def test_a_damaged_pickle(tmp_path: Path, out: Path, legacy: bool) -> None:
-    source = write_model(tmp_path / "model", has_words=False, legacy=legacy)
-    path = source / "encoder.pkl"
-    path.write_bytes(path.read_bytes()[:-100])
-    assert refused(source, out).startswith(f"{path} is damaged (")
 
 
 def test_weights_that_claim_more_than_is_stored_take_no_memory(
