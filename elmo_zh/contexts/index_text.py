@@ -1,4 +1,4 @@
-"""The text of an index: choose its words and occurrences, and write all files except those of vectors."""
+"""The text of an index: choose its words and occurrences, and write all files except the vectors."""
 
 import json
 from collections import Counter
