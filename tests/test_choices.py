@@ -39,8 +39,8 @@ class Lower(Pairs):
 
 
 def read(text, config, tally):
-    for number, record in enumerate("".join(text.chunks()).split("%%")):
-        yield from (Record(line, {}, number) for line in record.strip().splitlines())
+    for record in "".join(text.chunks()).split("%%"):
+        yield from (Record(line, {}) for line in record.strip().splitlines())
 
 
 RECORDS = CorpusFormat(read=read, suffixes=(".records",), starts=lambda head: head.startswith("%%"))
