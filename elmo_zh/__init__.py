@@ -9,7 +9,7 @@ The main classes, each imported on first use:
 
 - ElmoEmbedder: vectors of sentences.
 - Elmo: the biLM as a PyTorch module, with a learned mix of layers; ScalarMix: that mix alone.
-- TaskModel: a model trained on labelled data; ElmoClassifier and ElmoTagger: the same as scikit-learn estimators.
+- TaskModel: a model trained on labelled data.
 - LineScorer: log-probabilities of lines. ContextIndex: words in their sentences, and the search for similar ones.
 - Word2Vec: the word2vec vectors that a model started from, one for each word.
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from elmo_zh.embed.reduction import pool_spans
     from elmo_zh.embed.unknown_rate import UnknownWordsWarning
     from elmo_zh.model.scalar_mix import ScalarMix, mix_parameter_groups
-    from elmo_zh.tasks.estimators import ElmoClassifier, ElmoTagger
     from elmo_zh.tasks.task_model import TaskModel
     from elmo_zh.text.sentences import split_sentences
 
@@ -56,14 +55,12 @@ __all__ = [
 ]
 # Without scikit-learn, `from elmo_zh import *` skips what needs it; importing it by name says how to install it.
 if importlib.util.find_spec("sklearn"):
-    __all__ += ["ElmoClassifier", "ElmoTagger", "TaskModel"]
+    __all__ += ["TaskModel"]
 
 _HOMES = {
     "ContextIndex": "elmo_zh.contexts.index",
     "Elmo": "elmo_zh.embed.elmo",
-    "ElmoClassifier": "elmo_zh.tasks.estimators",
     "ElmoEmbedder": "elmo_zh.embed.embedder",
-    "ElmoTagger": "elmo_zh.tasks.estimators",
     "LineScorer": "elmo_zh.contexts.line_scorer",
     "ScalarMix": "elmo_zh.model.scalar_mix",
     "TaskModel": "elmo_zh.tasks.task_model",

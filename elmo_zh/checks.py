@@ -6,8 +6,6 @@ the user called, the second the name of the argument.
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.
 """
 
-import math
-import numbers
 from collections.abc import Iterable, Sequence
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any
@@ -38,13 +36,6 @@ def _show(value: object) -> str:
     # A shortened repr would not show that this is a table.
     is_table = hasattr(value, "columns") and hasattr(value, "shape")
     return "a whole table" if is_table else " ".join(_REPR.repr(value).split())
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a value stands for missing data: None, NaN, or the pandas equivalent."""
-    if isinstance(value, numbers.Real):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def check_arguments(call: str, group: type, kind: type[Exception] = ValueError, **values: Any) -> None:
@@ -147,20 +138,3 @@ def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: st
     if not np.isfinite(array).all():
         raise ValueError(f"{call}: {name} has a number that is not finite")
     return array
-
-
-def check_tags(tags: Any, call: str) -> list[tuple[str, ...]]:
-    """Return the tags of each text as strings; raise an error if a text has no list of tags, or a tag is missing."""
-    listed = []
-    for place, tags_of_text in enumerate(check_list(tags, call, "y", "a list of tags for each text")):
-        kept = [*check_list(tags_of_text, call, f"y[{place}]", "a list of tags, one per character")]
-        check_labels(kept, call, f"y[{place}]")
-        listed.append(tuple(map(str, kept)))
-    return listed
-
-
-def check_labels(labels: Iterable[object], call: str, name: str) -> None:
-    """Raise ValueError if a label is missing."""
-    for place, label in enumerate(labels):
-        if is_missing(label):
-            raise refusal(ValueError, call, f"{name}[{place}]", label, "a label; leave out texts without one")

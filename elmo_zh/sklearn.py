@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elmo_zh.bundle import BundleLayout
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.checks import check_choice, check_labels, check_layers, check_strings, refusal
+from elmo_zh.checks import check_choice, check_layers, check_strings, refusal
 from elmo_zh.choices import POOL_METHODS
 from elmo_zh.config import Layers
 from elmo_zh.embed.embedder import ElmoEmbedder
@@ -25,18 +25,10 @@ from elmo_zh.text.normalise import split_segmented
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.utils.validation import column_or_1d
 except ImportError:
     raise ImportError(
         f"elmo_zh.sklearn needs scikit-learn. Install it with: {install_line('words')}", name="sklearn"
     ) from None
-
-
-def list_strings(X: object, call: str) -> list[str]:
-    """Return X as a list; raise ValueError for a single string, like scikit-learn, and TypeError for anything else."""
-    if isinstance(X, str):
-        raise refusal(ValueError, call, "X", X, "a list of strings")
-    return check_strings(X, call, "X")
 
 
 # As many models as one pipeline is likely to combine.
@@ -55,32 +47,7 @@ def _load_once(folder: Path, digest: str, device: str, precision: str) -> ElmoEm
     return embedder
 
 
-class StringEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose input is a list of strings."""
-
-    model: str | Path
-    device: str
-
-    def _load_model(self, precision: str = "float32", digest: str = "") -> ElmoEmbedder:
-        """Load the model that the settings `model` and `device` name; raise the same errors as `ElmoEmbedder.load`.
-
-        If the model with this digest has been loaded from there, it is returned, whatever the folder now holds.
-        """
-        folder = find_bundle(self.model)
-        info = BundleLayout(folder).info
-        digest = digest or (file_digest(info) if info.is_file() else "")
-        return _load_once(folder, digest, str(self.device), str(precision))
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare the input type, which scikit-learn cannot check."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags
-
-
-class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
+class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turns each string into one vector, pooled from the vectors of its tokens.
 
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
@@ -137,7 +104,7 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
             ElmoZhError: If precision or device is not one of those listed, or not available.
             ValueError: If pool or layers is not one of those listed.
         """
-        embedder = self._load_model(self.precision)
+        embedder = self._load()
         self._check_settings(embedder)
         self.model_digest_ = embedder.bundle.digest
         self.n_features_out_ = self._width(embedder)
@@ -161,8 +128,10 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
         Warns:
             UnknownWordsWarning: If the share of unknown words is far higher than in training.
         """
-        lines = list_strings(X, "transform")
-        embedder = self._load()
+        if isinstance(X, str):  # as scikit-learn does
+            raise refusal(ValueError, "transform", "X", X, "a list of strings")
+        lines = check_strings(X, "transform", "X")
+        embedder = self._load(getattr(self, "model_digest_", ""))
         self._check_settings(embedder)
         vectors = np.empty((len(lines), self._width(embedder)), np.float32)
         sentences = (split_segmented(line, embedder.bundle.text) for line in lines) if self.segmented else lines
@@ -173,33 +142,29 @@ class ElmoVectorizer(TransformerMixin, StringEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Return the names of the output features: elmovectorizer0, elmovectorizer1, ..."""
-        return np.array([f"elmovectorizer{number}" for number in range(self._width(self._load()))], dtype=object)
+        width = self._width(self._load(getattr(self, "model_digest_", "")))
+        return np.array([f"elmovectorizer{number}" for number in range(width)], dtype=object)
 
     def _width(self, embedder: ElmoEmbedder) -> int:
         return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
-    def _load(self) -> ElmoEmbedder:
-        return self._load_model(self.precision, getattr(self, "model_digest_", ""))
+    def _load(self, digest: str = "") -> ElmoEmbedder:
+        """Load the model; if the one with this digest has been loaded from there, whatever the folder now holds."""
+        folder = find_bundle(self.model)
+        info = BundleLayout(folder).info
+        digest = digest or (file_digest(info) if info.is_file() else "")
+        return _load_once(folder, digest, str(self.device), str(self.precision))
 
     def _check_settings(self, embedder: ElmoEmbedder) -> None:
         check_choice(self.pool, POOL_METHODS, "ElmoVectorizer", "pool")
         check_layers(self.layers, embedder.num_layers, "ElmoVectorizer", among=("all", "average", "top"))
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that `transform` works without `fit` and always returns float32."""
+        """Declare that the input is strings, and that `transform` works without `fit` and always returns float32."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def label_column(y: Any) -> NDArray[Any]:
-    """Return the labels of texts as an array with one axis; raise ValueError for anything else or a missing label."""
-    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
-        raise refusal(ValueError, "fit", "y", y, "a list of labels, one for each text")
-    values = y.to_numpy() if hasattr(y, "to_numpy") else y if isinstance(y, np.ndarray) else list(y)
-    if not isinstance(values, np.ndarray):
-        check_labels(values, "fit", "y")  # in an array, a missing label may become the string nan
-    column: NDArray[Any] = column_or_1d(values, warn=True)
-    check_labels(column, "fit", "y")
-    return column

@@ -11,7 +11,7 @@ from drawn_bundles import SHAPES, add_word2vec, write_model
 from messages import refusal_of
 
 import elmo_zh
-from elmo_zh import ContextIndex, Elmo, ElmoEmbedder, ElmoTagger, LineScorer, Word2Vec, batch_to_ids
+from elmo_zh import ContextIndex, Elmo, ElmoEmbedder, LineScorer, Word2Vec, batch_to_ids
 from elmo_zh.config import TextConfig
 from elmo_zh.errors import ElmoZhError
 from elmo_zh.sklearn import ElmoVectorizer
@@ -70,14 +70,6 @@ make(layers="1,3") => ValueError: build: layers is '1,3'; expected all, top, or 
 make(segmented=True, split_sentences=True) => ValueError: build: segmented text has one sentence per line already
 
 ElmoVectorizer(model, pool="sum").fit(["我"]) => ValueError: ElmoVectorizer: pool is 'sum'; expected mean, max, first-
-
-fit(ElmoClassifier, encoder="x") => ValueError: fit: encoder is 'x'; expected single, merged
-fit(ElmoClassifier, epochs=0) => ValueError: fit: epochs is 0; expected a whole number (x>=1)
-fit(ElmoClassifier, head="lstm") => ValueError: fit: head is 'lstm'; expected mixture, bilstm, linear
-fit(ElmoClassifier, ["a", None]) => ValueError: fit: y[1] is None; expected a label; leave out texts without one
-fit(ElmoClassifier, [1]) => ValueError: Found input variables with inconsistent numbers of samples: [2, 1]
-fit(ElmoTagger, [["O", "O"], ["O"]]) => ValueError: fit: text 0 has 1 characters and 2 tags
-ElmoTagger(model).score(["我", "他"], [["O"]]) => ValueError: Found input variables with inconsistent
 """
 
 
@@ -92,13 +84,9 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     def make(**given: Any) -> object:
         return ContextIndex.build(**{"embedder": embedder, "texts": "a.txt", "path": "index", **given})
 
-    def fit(estimator: Any, y: Any = None, **settings: Any) -> object:
-        default = [["O"], ["X"]] if estimator is ElmoTagger else [1, 2]
-        return estimator(model, **settings).fit(["我", "他"], default if y is None else y)
-
     return {
         **globals(), **{name: getattr(elmo_zh, name) for name in elmo_zh.__all__}, "ElmoVectorizer": ElmoVectorizer,
-        "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"), "fit": fit,
+        "model": model, "embedder": embedder, "bundle": embedder.bundle, "nan": float("nan"),
         "make": make, "scorer": LineScorer.load(model), "word2vec": Word2Vec.load(model),
         "index": ContextIndex.load(folder / "index"), "find_senses": elmo_zh.find_senses, "numbers": np.ones(10),
         "measure_drift": elmo_zh.measure_drift, "OFFSETS": [(0, 1)],

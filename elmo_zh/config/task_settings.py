@@ -109,19 +109,8 @@ class HeadSettings:
         " tag with the CRF, if this helps on held-out examples). With --regression, mixture means bilstm.",
         choices=("mixture", "bilstm", "linear"),
     )
-    encoder: str = declare(
-        "single",
-        "LSTMs that read the inputs: single (one BiLSTM) or merged (two BiLSTMs; the second one reads the sum of"
-        " the inputs and the first one's output).",
-        choices=("single", "merged"),
-    )
     # The inputs that describe a unit, some of `INPUTS`; empty if they depend on the data and the model.
     inputs: tuple[str, ...] = ("word2vec", "elmo")
-    elmo_at: str = declare(
-        "input",
-        "Where to append the ELMo vectors: to the network's input ([x; ELMo]), to its output ([h; ELMo]), or to both.",
-        choices=("input", "output", "both"),
-    )
     regression: bool = declare(False, "Predict numbers instead of classes; the labels must be numbers.")
     metric: str = declare(
         "accuracy",

@@ -266,7 +266,7 @@ class CompareJob:
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
         """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors."""
-        check_settings(fit.settings, BOTH.inputs)
+        check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path
         Word2Vec.load(word2vec)  # raises the error that says what to do
         dataset = load_dataset(fit.files, fit.reading, reporter, needs_test=True)
@@ -467,11 +467,9 @@ class _Study:
         assert word2vec is None or isinstance(word2vec, Word2Vec)
         by_characters = settings.kind == "tag" and not dataset.by_words
         inputs = (*model.inputs, *(("characters",) if by_characters else ()))
-        # A network that reads only ELMo has to take it as its input.
-        elmo_at = "input" if inputs == ("elmo",) and settings.elmo_at == "output" else settings.elmo_at
         head = "linear" if model == CRF else "bilstm" if settings.head == "mixture" else settings.head
         task = PreparedTask.of_texts(
-            replace(self._job.fit, settings=replace(settings, inputs=inputs, elmo_at=elmo_at, head=head)),
+            replace(self._job.fit, settings=replace(settings, inputs=inputs, head=head)),
             dataset,
             self._job.embedder,
             self._texts,

@@ -139,14 +139,14 @@ def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter:
                     path=embedder.bundle.path, inputs=", ".join(inputs)
                 )
             )
-    check_settings(settings, inputs)
+    check_settings(settings)
     # Mixtures are not for numbers.
     head = "bilstm" if settings.head == "mixture" and settings.regression else settings.head
     return replace(job, settings=replace(settings, inputs=inputs, head=head))
 
 
-def check_settings(settings: HeadSettings, inputs: Sequence[str]) -> None:
-    """Raise OptionError if the settings of a model contradict each other or its inputs."""
+def check_settings(settings: HeadSettings) -> None:
+    """Raise OptionError if the settings of a model contradict each other."""
     kind, is_linear, has_metric = settings.kind, settings.head == "linear", settings.metric != HeadSettings.metric
     conflicts = [
         ("tag", "--regression", kind == "tag" and settings.regression),
@@ -154,14 +154,10 @@ def check_settings(settings: HeadSettings, inputs: Sequence[str]) -> None:
         ("--regression", "--metric", settings.regression and has_metric),
         ("pairs", "--head linear", kind == "pairs" and is_linear),
         ("tag --head linear", "--inputs", settings.is_crf and bool(settings.inputs)),
-        ("--head linear", "--encoder", is_linear and settings.encoder != "single"),
-        ("--head linear", "--elmo-at", is_linear and settings.elmo_at != "input"),
     ]
     for option, other, is_given in conflicts:
         if is_given:
             raise OptionError.together(option, other)
-    if "elmo" in inputs and settings.elmo_at == "output" and len(inputs) == 1:
-        raise OptionError.needs("--elmo-at output", "--inputs word2vec,elmo")
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:

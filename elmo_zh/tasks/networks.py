@@ -73,7 +73,7 @@ class InputLayer(nn.Module):
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
-        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "input") else None
+        self.mix = ScalarMix(sizes.num_layers) if "elmo" in settings.inputs else None
         self.embedding = (
             CharacterEmbedding(sizes.num_characters, settings.character_dim)
             if "characters" in settings.inputs
@@ -96,26 +96,6 @@ class InputLayer(nn.Module):
             parts.append(self.mix(batch["elmo"]))
         dropped: Tensor = self.dropout(torch.cat(parts, dim=2))
         return dropped
-
-
-class OutputElmo(nn.Module):
-    """Appends ELMo, with its own mix, to a network's output, [h; ELMo], or leaves the output unchanged."""
-
-    def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
-        super().__init__()
-        self.mix = ScalarMix(sizes.num_layers) if _has_elmo(settings, "output") else None
-        self.dimension = sizes.elmo_dim if self.mix else 0
-        self.dropout = Dropout(settings.dropout)
-
-    def forward(self, hidden: Tensor, batch: Batch) -> Tensor:
-        """Return the extended output, float32, shape (B, T, length of the hidden vectors plus `dimension`)."""
-        if self.mix is None:
-            return hidden
-        return torch.cat([hidden, self.dropout(self.mix(batch["elmo"]))], dim=2)
-
-
-def _has_elmo(settings: HeadSettings, place: str) -> bool:
-    return "elmo" in settings.inputs and settings.elmo_at in (place, "both")
 
 
 class BiLSTM(nn.Module):
@@ -141,27 +121,6 @@ class BiLSTM(nn.Module):
         return joined * mask[:, :, None]
 
 
-class MergedBiLSTM(nn.Module):
-    """Two BiLSTMs with a residual connection: the second reads the input of the first plus its output.
-
-    A linear map first brings the inputs to the length of the outputs.
-    """
-
-    def __init__(self, input_dim: int, hidden_dim: int, dropout: float) -> None:
-        super().__init__()
-        self.dimension = 2 * hidden_dim
-        self.project = nn.Linear(input_dim, self.dimension)
-        self.first, self.second = BiLSTM(self.dimension, hidden_dim), BiLSTM(self.dimension, hidden_dim)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """Return the outputs of the second BiLSTM, float32, shape (B, T, 2 * hidden_dim), zeros where padded."""
-        projected = self.project(inputs)
-        merged = projected + self.first(projected, mask)
-        outputs: Tensor = self.second(self.dropout(merged), mask)
-        return outputs
-
-
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
     """Set the training precision of a network's LSTMs, by default the fastest for the first; return its name, or ""."""
     lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
@@ -185,13 +144,6 @@ class GramScores(nn.Module):
         [batch] = texts
         rows = batch["grams"].flatten(0, 1) % _NUM_GRAMS
         return functional.embedding_bag(rows, self.scores, mode="sum").view(*batch["mask"].shape, -1)
-
-
-def build_encoder(input_dim: int, settings: HeadSettings) -> BiLSTM | MergedBiLSTM:
-    """Build the LSTMs that read the inputs: one BiLSTM, or a merged pair if the settings say so."""
-    if settings.encoder == "merged":
-        return MergedBiLSTM(input_dim, settings.hidden_dim, settings.dropout)
-    return BiLSTM(input_dim, settings.hidden_dim)
 
 
 def pool_mean(vectors: Tensor, mask: Tensor) -> Tensor:
@@ -292,14 +244,13 @@ class AttentionPool(nn.Module):
 
 
 class BiLSTMClassifier(nn.Module):
-    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> maximum and attention -> one hidden layer -> classes, or a number."""
+    """[x; ELMo] -> BiLSTM -> maximum and attention -> one hidden layer -> classes, or a number."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = build_encoder(self.inputs.dimension, settings)
-        self.output_elmo = OutputElmo(settings, sizes)
-        dimension = self.encoder.dimension + self.output_elmo.dimension
+        self.encoder = BiLSTM(self.inputs.dimension, settings.hidden_dim)
+        dimension = self.encoder.dimension
         self.attention = AttentionPool(dimension, settings.hidden_dim)
         self.output = nn.Sequential(
             Dropout(settings.dropout),
@@ -312,7 +263,7 @@ class BiLSTMClassifier(nn.Module):
     def forward(self, texts: Sequence[Batch]) -> Tensor:
         """Return the score of each class, or a standardised number, float32, shape (B, num_outputs)."""
         [batch] = texts
-        hidden = self.output_elmo(self.encoder(self.inputs(batch), batch["mask"]), batch)
+        hidden = self.encoder(self.inputs(batch), batch["mask"])
         pooled = torch.cat([pool_max(hidden, batch["mask"]), self.attention(hidden, batch["mask"])], dim=1)
         scores: Tensor = self.output(pooled)
         return scores
@@ -340,11 +291,10 @@ class PairClassifier(nn.Module):
         super().__init__()
         hidden_dim = settings.hidden_dim
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = build_encoder(self.inputs.dimension, settings)
-        self.output_elmo = OutputElmo(settings, sizes)
+        self.encoder = BiLSTM(self.inputs.dimension, settings.hidden_dim)
         encoded_dim = self.encoder.dimension
         self.compare = nn.Sequential(nn.Linear(4 * encoded_dim, hidden_dim), nn.ReLU(), Dropout(settings.dropout))
-        self.compose = BiLSTM(hidden_dim + self.output_elmo.dimension, hidden_dim)
+        self.compose = BiLSTM(hidden_dim, hidden_dim)
         self.output = nn.Sequential(
             Dropout(settings.dropout),
             nn.Linear(4 * self.compose.dimension, hidden_dim),
@@ -358,14 +308,14 @@ class PairClassifier(nn.Module):
         first, second = texts
         a, b = (self.encoder(self.inputs(batch), batch["mask"]) for batch in texts)
         attended_a, attended_b = align(a, b, first["mask"], second["mask"])
-        pooled = [*self._compose(a, attended_a, first), *self._compose(b, attended_b, second)]
+        pooled = [*self._compose(a, attended_a, first["mask"]), *self._compose(b, attended_b, second["mask"])]
         scores: Tensor = self.output(torch.cat(pooled, dim=1))
         return scores
 
-    def _compose(self, own: Tensor, attended: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        compared = self.compare(torch.cat([own, attended, own - attended, own * attended], dim=2))
-        composed = self.compose(self.output_elmo(compared, batch), batch["mask"])
-        return pool_mean(composed, batch["mask"]), pool_max(composed, batch["mask"])
+    def _compose(self, text: Tensor, attended: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        compared = self.compare(torch.cat([text, attended, text - attended, text * attended], dim=2))
+        composed = self.compose(compared, mask)
+        return pool_mean(composed, mask), pool_max(composed, mask)
 
 
 def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
@@ -377,7 +327,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 
 
 class Tagger(nn.Module):
-    """[x; ELMo] -> BiLSTM -> [h; ELMo] -> a score for each tag of each unit (in a mixture, plus n-gram scores) -> CRF.
+    """[x; ELMo] -> BiLSTM -> a score for each tag of each unit (in a mixture, plus n-gram scores) -> CRF.
 
     For characters, x joins the character's vector, its place in its word, and the vectors of that word.
     """
@@ -385,10 +335,9 @@ class Tagger(nn.Module):
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:
         super().__init__()
         self.inputs = InputLayer(settings, sizes)
-        self.encoder = build_encoder(self.inputs.dimension, settings)
+        self.encoder = BiLSTM(self.inputs.dimension, settings.hidden_dim)
         self.dropout = Dropout(settings.dropout)
-        self.output_elmo = OutputElmo(settings, sizes)
-        self.emissions = nn.Linear(self.encoder.dimension + self.output_elmo.dimension, sizes.num_outputs)
+        self.emissions = nn.Linear(self.encoder.dimension, sizes.num_outputs)
         self.crf = CRF(tags, marks_spans=marks_spans)
         self.grams = GramScores(len(tags)) if settings.head == "mixture" else None
 
@@ -396,7 +345,7 @@ class Tagger(nn.Module):
         """Return the score of each tag for each unit, float32, shape (B, T, num_outputs)."""
         [batch] = texts
         hidden = self.dropout(self.encoder(self.inputs(batch), batch["mask"]))
-        emissions: Tensor = self.emissions(self.output_elmo(hidden, batch))
+        emissions: Tensor = self.emissions(hidden)
         return emissions if self.grams is None else emissions + self.grams(texts)
 
 
@@ -428,8 +377,8 @@ class TaskHead(nn.Module):
             loss = functional.cross_entropy(outputs, targets[:, 0])
         if self.settings.is_crf:
             loss = loss + _GRAM_PENALTY * self.network.scores.square().sum()
-        for mix in self.mixes().values():
-            loss = loss + self.settings.mix_penalty * mix.l2_penalty()
+        if self.mix is not None:
+            loss = loss + self.settings.mix_penalty * self.mix.l2_penalty()
         return loss
 
     @torch.no_grad()
@@ -442,11 +391,10 @@ class TaskHead(nn.Module):
             return list(outputs[:, 0].tolist())
         return list(outputs.double().softmax(dim=1).tolist())
 
-    def mixes(self) -> dict[str, ScalarMix]:
-        """Return the scalar mixes by position: input, output."""
-        layers = {"input": "inputs", "output": "output_elmo"}
-        found = {place: getattr(getattr(self.network, name, None), "mix", None) for place, name in layers.items()}
-        return {place: mix for place, mix in found.items() if isinstance(mix, ScalarMix)}
+    @property
+    def mix(self) -> ScalarMix | None:
+        """The mix of ELMo's layers, if they are an input."""
+        return getattr(getattr(self.network, "inputs", None), "mix", None)
 
 
 def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,8 +22,8 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
 from elmo_zh.invocation import command
 from elmo_zh.language import _
-from elmo_zh.run.files import atomic_path, file_digest, read_json, write_json
-from elmo_zh.run.outputs import claimed_output, require_unchanged, write_mark, written_as
+from elmo_zh.run.files import file_digest, read_json, write_json
+from elmo_zh.run.outputs import require_unchanged, write_mark
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.tasks.datasets import report_reading, warn_of_new_labels
 from elmo_zh.tasks.encode_texts import (
@@ -92,8 +91,7 @@ class TaskDescription:
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     # Scores on the development and test examples, of each seed and of the chosen one, and of a mixture's members
     scores: Mapping[str, Any] = field(default_factory=dict)
-    # The weight of each ELMo layer, by place: input, output
-    layer_weights: Mapping[str, list[float]] = field(default_factory=dict)
+    layer_weights: Sequence[float] = ()  # the weight of each ELMo layer in the network's input
     members: Mapping[str, float] = field(default_factory=dict)  # weights in the mixture; empty for a network alone
     digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights; older tasks have none
 
@@ -188,10 +186,6 @@ class TaskModel:
         self._word2vec = Word2Vec.load(embedder.bundle.path) if description.reads("word2vec") else None
         self._reader = TextReader(embedder, by_words=description.by_words)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the weights and the path of the bundle, which unpickling loads again."""
-        return TaskModel, (self.description, self._head, self._linear, self.embedder)
-
     @classmethod
     def load(cls, path: str | Path, model: str | Path | None = None, device: str = "auto") -> "TaskModel":
         """Load a trained task.
@@ -215,29 +209,6 @@ class TaskModel:
         if embedder.bundle.digest != made_with["digest"]:
             raise other_model(layout.path, made_with["path"], made_with["digest"], folder, embedder.bundle.digest)
         return cls(description, head, linear, embedder)
-
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the task to a folder for `load` and `elmo-zh task predict`.
-
-        The folder refers to the bundle and does not contain it. Unlike a folder written by `task fit`, it has no epoch
-        figures and no pictures.
-
-        Args:
-            path: The folder to write; it appears when it is complete.
-            force: Replace an existing trained task.
-
-        Raises:
-            TypeError: If `path` is not a path.
-            OutputError: If the folder exists and `force` is not given, or it contains something else.
-        """
-        output, bundle = Path(path), self.embedder.bundle.path
-        names = ("path", "force=True")
-        with (
-            claimed_output(output, [bundle], written_as("task"), force=force, names=names),
-            atomic_path(output) as unfinished,
-        ):
-            unfinished.mkdir()
-            write_task(TaskLayout(unfinished), self.description, self._head, self._linear)
 
     def predict(self, texts: Iterable[Text]) -> list[Prediction]:
         """Predict labels for raw texts.

@@ -192,13 +192,13 @@ class PreparedTask:
 
     # Training
 
-    def fit(self, work: Work | None = None) -> Fitted:
+    def fit(self, work: Work) -> Fitted:
         """Train with each seed, and mix the best network with other models by held-out labels, if requested.
 
         Networks that are in the work folder are not trained again.
         """
         seeds, parts = self.job.seeds(), self.scored_parts()
-        trained = {seed: self.train(seed, work and work.within("networks").within(f"seed-{seed}")) for seed in seeds}
+        trained = {seed: self.train(seed, work.within("networks").within(f"seed-{seed}")) for seed in seeds}
         best = max(seeds, key=lambda seed: (trained[seed].best_score, -seed))
         by_seed = {
             str(seed): {part: self.scores(self.answers(state.head, part), part)[self.metric] for part in parts}
@@ -208,8 +208,8 @@ class PreparedTask:
         description = fitted.description
         scores = {part: self.scores(answers, part) for part, answers in fitted.answers.items()}
         facts = {"metric": self.metric, "chosen_seed": best, "seeds": by_seed, **scores, **description.scores}
-        if fitted.head is not None:
-            layer_weights = {place: mix.layer_weights() for place, mix in fitted.head.mixes().items()}
+        if fitted.head is not None and fitted.head.mix is not None:
+            layer_weights = fitted.head.mix.layer_weights()
             description = replace(description, layer_weights=layer_weights)
         lines = [line for state in trained.values() for line in state.lines]
         return replace(fitted, description=replace(description, scores=facts), lines=lines)
@@ -311,7 +311,7 @@ class PreparedTask:
 
     # Mixtures
 
-    def _mixed(self, head: TaskHead, seed: int, work: Work | None) -> Fitted:
+    def _mixed(self, head: TaskHead, seed: int, work: Work) -> Fitted:
         """Mix a trained network with linear models, or with a CRF for tags, if the settings say so.
 
         A CRF is trained unless the work folder already has it.
@@ -363,11 +363,11 @@ class PreparedTask:
             answers={part: answers_of(self.description, np.exp(mixed[part]).tolist()) for part in parts},
         )
 
-    def _mix_tagger(self, network: TaskHead, seed: int, work: Work | None) -> tuple[TaskHead, list[Judged]]:
+    def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
         """Train a CRF, and add it to the network with the best weight for the development examples; also judge both."""
         settings = replace(self.job.settings, head="linear")
         crf = replace(self, description=replace(self.description, settings=settings))
-        linear = crf.train(seed, work and work.within("crf")).head
+        linear = crf.train(seed, work.within("crf")).head
         mixed = [network, *(mix_taggers(network, linear, step / STEPS) for step in range(1, STEPS + 1))]
         scores = [float(self.scores(self.answers(head, "dev"), "dev")[self.metric]) for head in mixed]
         best = scores.index(max(scores))

@@ -126,7 +126,7 @@ def task_folder(folder: Path) -> Folder:
         model={"path": "model", "digest": "sha256:0"},
         training={"seeds": [1]},
         scores={},
-        layer_weights={"elmo": [0.5]},
+        layer_weights=[0.5],
     )
     write_task(layout, description, TaskHead(settings, sizes, description.labels, marks_spans=False), {})
     without_digests(layout.description)

@@ -121,8 +121,6 @@ def test_a_task_predicts_in_the_precision_and_the_reading_of_its_training(
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"head": "linear", "elmo_at": "both"}, "--head linear and --elmo-at cannot be combined"),
-        ({"inputs": ("elmo",), "elmo_at": "output"}, "--elmo-at output needs --inputs"),
         ({"kind": "tag", "head": "linear", "inputs": ("elmo",)}, "tag --head linear and --inputs cannot"),
         ({"inputs": ("word2vec",)}, "has no word2vec vectors"),
     ],
@@ -153,7 +151,7 @@ DAMAGES: list[tuple[bool, Callable[[Path], object], str]] = [
     (False, lambda path: (path / "task.json").write_text("{"), "is damaged"),
     (False, _in("settings", hidden_dim=4096), "size mismatch"),
     (False, _in("sizes", num_outputs="2"), "is damaged"),
-    (False, _in("settings", encoder="none"), "is damaged"),
+    (False, _in("settings", head="none"), "is damaged"),
     (False, lambda path: (path / "head.safetensors").unlink(), "head.safetensors is missing"),
     (False, lambda path: _zero(path / "head.safetensors"), "its digest differs"),
     (False, _in("model", digest="sha256:0"), "was not found at that path"),

@@ -32,7 +32,7 @@ from elmo_zh.tasks.encode_texts import (
     find_owners,
     read_alike,
 )
-from elmo_zh.tasks.networks import BiLSTM, MergedBiLSTM, Sizes, TaskHead, align, mix_taggers, pool_max, pool_mean
+from elmo_zh.tasks.networks import BiLSTM, Sizes, TaskHead, align, mix_taggers, pool_max, pool_mean
 from elmo_zh.vocabulary.vocabulary import SPECIALS
 
 TEXTS = ["我吃。果", "", "苹果。吃我我我", "吃"]
@@ -61,15 +61,13 @@ def head_of(kind: str, **changes: object) -> TaskHead:
 
 HEADS = [
     ("classify", {}),
-    ("classify", {"elmo_at": "both", "encoder": "merged"}),
     ("classify", {"head": "linear"}),
     ("classify", {"regression": True}),
     ("classify", {"inputs": ("characters",)}),
     ("tag", {"head": "bilstm"}),
     ("tag", {"head": "linear", "inputs": ("characters",)}),
-    ("tag", {"elmo_at": "both", "encoder": "merged"}),
+    ("tag", {}),
     ("pairs", {}),
-    ("pairs", {"elmo_at": "output", "encoder": "merged"}),
 ]
 
 
@@ -181,21 +179,6 @@ def test_the_bilstm_is_that_of_torch() -> None:
         assert not found[row, length:].any()
     # Products of training may be in bfloat16.
     torch.testing.assert_close(ours.train()(texts, mask), found, rtol=0, atol=0.02)
-
-
-def test_the_merged_encoder_is_two_lstms_and_a_sum() -> None:
-    torch.manual_seed(3)
-    encoder = MergedBiLSTM(7, 5, dropout=0.3).eval()
-    first, second = map(lstm_of_torch, (encoder.first, encoder.second))
-    inputs, lengths = torch.randn(3, 4, 7), (4, 2, 0)
-    found = encoder(inputs, torch.arange(4) < torch.tensor(lengths)[:, None])
-    assert found.shape == (3, 4, 10)
-    for row, length in enumerate(lengths):
-        assert not found[row, length:].any()
-        if length:
-            vectors = inputs[row : row + 1, :length] @ encoder.project.weight.T + encoder.project.bias
-            expected, _ = second(vectors + first(vectors)[0])
-            torch.testing.assert_close(found[row, :length], expected[0], rtol=0, atol=1e-5)
 
 
 def test_pools_by_hand() -> None:

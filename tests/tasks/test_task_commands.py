@@ -58,11 +58,10 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
-    network = ("--head", "bilstm", "--elmo-at", "both", "--encoder", "merged")
-    result = fit(sample_run, "classify", "--seeds", "2", *network, "--json").result()
+    result = fit(sample_run, "classify", "--seeds", "2", "--head", "bilstm", "--json").result()
     assert (result["metric"], result["inputs"]) == ("accuracy", ["word2vec", "elmo"])
     assert list(result["scores"]["seeds"]) == ["1", "2"]
-    assert set(result["layer_weights"]) == {"input", "output"}
+    assert len(result["layer_weights"]) == 3
     assert sum(result["examples"].values()) == 60
     Path("file.txt").write_text("我不喜欢\t你。\n", encoding="utf-8")
     succeed("task", "predict", "file.txt", "--task", "my-classify", "--output", "out.tsv")
