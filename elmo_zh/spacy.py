@@ -34,7 +34,7 @@ class ElmoComponent:
         nlp.add_pipe("elmo_zh", config={"model": "runs/latest/model", "layer": "average"})
         doc = nlp("今天天气很好")
         doc.tensor  # the chosen layer, float32, (n, 2P); also token.vector and span.vector
-        doc[0]._.elmo_layers  # all layers of a token, float32, (L + 1, 2P)
+        doc._.elmo_layers[:, 0]  # all layers of the first token, float32, (L + 1, 2P)
 
     The model splits and segments the document's text as in its own training. A token of the document gets the mean
     vector of the model's tokens that share a character with it, or zeros if no token does.
@@ -54,22 +54,22 @@ class ElmoComponent:
 
     def __call__(self, doc: Doc) -> Doc:
         """Set a document's `tensor` and `elmo_layers`, and return the document."""
-        [found] = self._add_vectors([doc])
-        return found
+        self._add_vectors([doc])
+        return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Yield documents with their vectors; the sentences of `batch_size` documents are computed together."""
         for docs in minibatch(stream, batch_size):
-            yield from self._add_vectors(docs)
+            self._add_vectors(docs)
+            yield from docs
 
-    def _add_vectors(self, docs: Sequence[Doc]) -> Sequence[Doc]:
-        lines = [self._lines(doc.text) for doc in docs]
-        sentences = [line.tokens for each in lines for line in each]
+    def _add_vectors(self, docs: Sequence[Doc]) -> None:
+        lines_of = [self._lines(doc.text) for doc in docs]
+        sentences = [line.tokens for lines in lines_of for line in lines]
         self._watch.look(sentences)
         vectors = iter(self.embedder.compute_vectors(sentences))
-        for doc, each in zip(docs, lines, strict=True):
-            self._fill(doc, each, [next(vectors) for _ in each])
-        return docs
+        for doc, lines in zip(docs, lines_of, strict=True):
+            self._fill(doc, lines, [next(vectors) for _ in lines])
 
     def _lines(self, text: str) -> list[TokenisedLine]:
         trained_on = self.embedder.bundle.text
@@ -85,7 +85,6 @@ class ElmoComponent:
         layers = pool_spans(np.concatenate([nothing, *vectors], axis=1), offsets, spans)
         doc.tensor = np.ascontiguousarray(Reduction(layers=self.layer).apply(layers))
         doc._.elmo_layers = layers
-        doc._.elmo_spans = np.array(spans, np.int32).reshape(-1, 2)
         if not len(doc):
             doc.vector = np.zeros(doc.tensor.shape[1], np.float32)  # without tokens, spaCy's own mean has no dimension
         # Without hooks, spaCy prefers the vectors of its vocabulary, if any, to the tensor. Hooks are set only where
@@ -124,7 +123,7 @@ class ElmoComponent:
 
 @Language.factory(  # type: ignore[untyped-decorator]
     "elmo_zh",
-    assigns=["doc.tensor", "doc._.elmo_layers", "token.vector", "token._.elmo_layers"],
+    assigns=["doc.tensor", "doc._.elmo_layers", "token.vector"],
     default_config={"model": "starter", "layer": "average", "device": "auto", "precision": "float32"},
 )
 def create_component(
@@ -154,25 +153,6 @@ def create_component(
     return ElmoComponent(ElmoEmbedder.load(model, device, precision), layer)
 
 
-def _token_layers(token: Token) -> NDArray[np.float32] | None:
-    """Return all layers of a token, float32, shape (L + 1, 2P), or None before the component has run.
-
-    Raises:
-        ValueError: If the token was merged, split or moved since then: spaCy updates `doc.tensor`, but does not know
-        about the layers.
-    """
-    layers: NDArray[np.float32] | None = token.doc._.elmo_layers
-    if layers is None:
-        return None
-    spans = token.doc._.elmo_spans
-    if token.i >= len(spans) or spans[token.i].tolist() != [token.idx, token.idx + len(token)]:
-        raise ValueError(
-            f"token._.elmo_layers: token {token.i} ({token.text!r}) has changed since elmo_zh read the document. Run it"
-            ' again: doc = nlp.get_pipe("elmo_zh")(doc)'
-        )
-    return layers[:, token.i]
-
-
 def _token_vector(token: Token) -> Any:
     return token.doc.tensor[token.i]
 
@@ -187,6 +167,3 @@ def _has_vector(_: Doc | Token) -> bool:
 
 # Set once, at import, so that saved documents have their layers too; `force` is for a module that is imported again.
 Doc.set_extension("elmo_layers", default=None, force=True)
-# The start and end character of each row, int32, shape (n, 2).
-Doc.set_extension("elmo_spans", default=None, force=True)
-Token.set_extension("elmo_layers", getter=_token_layers, force=True)

@@ -86,7 +86,7 @@ def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
     Models are trained on all labels and on some of them (--shares), except networks for classify, which get only the
     largest share. The command recommends the cheapest model that is not clearly worse than the best. The 95% intervals
     of the differences are bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a
-    folder with tables, a picture of learning curves, and figures in JSON. Repeat an interrupted command to resume it.
+    folder with tables, and figures in JSON. Repeat an interrupted command to resume it.
 
     \b
     Example:

@@ -59,15 +59,17 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, rea
     Example:
       elmo-zh task predict file.txt --task my-classifier --output labels.tsv
       elmo-zh task predict file.txt --task my-tagger --output names.jsonl
-      elmo-zh task predict file.txt --task my-tagger --format conll --scheme BMES
+      elmo-zh task predict file.txt --task my-tagger --format conll
     """
     output = common.output
     if common.as_json and output is None:
         raise OptionError.needs("--json", "--output FILE")
     task = load_task(common)
     form = replace(form, format=chosen_format(form.format, output, PREDICTION_FORMATS))
-    _check_form(task, form)
-    reading = checked_reading(common, reading, task.description.settings.kind)
+    kind = task.description.settings.kind
+    if kind != "tag":
+        refuse_together(kind, {"--format conll": form.format == "conll"})
+    reading = checked_reading(common, reading, kind)
     texts = _iter_texts(common, task, files, reading)
     if output is None:
         _write_predictions(common, task, texts, form, sys.stdout.buffer)
@@ -75,15 +77,6 @@ def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, rea
         with common.claimed(), atomic_path(output) as unfinished, unfinished.open("wb") as file:
             number = _write_predictions(common, task, texts, form, file)
         common.finish({"texts": number})
-
-
-def _check_form(task: "TaskModel", form: PredictionForm) -> None:
-    description = task.description
-    if description.settings.kind != "tag":
-        refuse_together(description.settings.kind, {"--format conll": form.format == "conll"})
-    if form.scheme:
-        other = {f"--format {form.format}": form.format != "conll", "a task without spans": not description.scheme}
-        refuse_together("--scheme", other)
 
 
 def _write_predictions(
@@ -106,7 +99,7 @@ def _write_predictions(
                 progress.update(1)
 
         if kind == "conll":
-            blocks = (conll_of(prediction, form.scheme) for _number, _texts, prediction in labelled())
+            blocks = (conll_of(prediction) for _number, _texts, prediction in labelled())
             file.writelines(block.encode("utf-8", "surrogatepass") for block in blocks)
         else:
             rows = chain.from_iterable(rows_of(kind, *row) for row in labelled())

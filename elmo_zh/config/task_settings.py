@@ -181,8 +181,3 @@ class PredictionForm:
         " character with its tag (conll). Default: the format given by the suffix of --output, otherwise jsonl.",
         choices=PREDICTION_FORMATS,
     )
-    scheme: str | None = declare(
-        None,
-        "Tagging scheme to use with --format conll. Default: the scheme of the training data.",
-        choices=tuple(SCHEMES),
-    )

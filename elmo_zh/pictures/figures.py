@@ -113,29 +113,6 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
     return figure
 
 
-def learning_figure(
-    curves: Mapping[str, Sequence[tuple[int, Sequence[float]]]], metric: str, title: str, detail: str
-) -> Figure:
-    """Draw each model's scores for all seeds, and their mean, against the number of training examples."""
-    figure, (axes,) = new_axes(8, 5)
-    for number, (model, points) in enumerate(zip(drawable([*map(in_language, curves)]), curves.values(), strict=True)):
-        colour = f"C{number}"
-        means = [float(np.mean(scores)) for _, scores in points]
-        axes.plot([count for count, _ in points], means, label=model, marker="o", color=colour)
-        seeds = [(count, score) for count, scores in points for score in scores]
-        axes.scatter([count for count, _ in seeds], [score for _, score in seeds], s=9, color=colour, alpha=0.5)
-    counts = [count for count, _ in next(iter(curves.values()))]
-    axes.set_xscale("log")
-    axes.set_xticks(counts, [f"{count:,}" for count in counts])
-    axes.minorticks_off()
-    axes.set(
-        xlabel=in_language("training examples"), ylabel=in_language("{metric} on the test examples", metric=metric)
-    )
-    axes.legend(frameon=False)
-    add_title(figure, title, [detail])
-    return figure
-
-
 def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: str) -> Figure:
     """Draw how often examples of each frequent label (row) were given each of these labels (column)."""
     shown = np.sort(np.argsort(-matrix.sum(axis=1), kind="stable")[:_MOST_LABELS])
@@ -159,18 +136,6 @@ def confusion_figure(matrix: NDArray[np.int64], labels: Sequence[str], title: st
         title,
         [in_language("number of rare labels left out: {left_out}", left_out=left_out)] if left_out else [],
     )
-    return figure
-
-
-def scatter_figure(gold: Sequence[float], predicted: Sequence[float], title: str, detail: str) -> Figure:
-    """Draw predicted against true numbers, with the line on which both are equal."""
-    figure, (axes,) = new_axes(6, 6)
-    # Many points hide each other, so they are drawn more transparent.
-    axes.scatter(gold, predicted, s=12, alpha=max(0.1, min(0.7, 100 / len(gold))), color=DATA_COLOUR, linewidths=0)
-    ends = (min(*gold, *predicted), max(*gold, *predicted))
-    axes.plot(ends, ends, color=QUIET_COLOUR, linewidth=0.8, zorder=0)
-    axes.set(xlabel=in_language("true value"), ylabel=in_language("predicted value"))
-    add_title(figure, title, [detail])
     return figure
 
 

@@ -18,8 +18,6 @@ from elmo_zh.config.task_settings import FitJob
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import N_, _
-from elmo_zh.pictures.canvas import save_picture
-from elmo_zh.pictures.figures import learning_figure
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.job import Files, Json, Step, Work, run_job
 from elmo_zh.run.outputs import written_as
@@ -174,8 +172,6 @@ class Comparison:
             for model in (self.recommended, self._best(self.models))
         )
         sentence = _("Recommended: {chosen}, the cheapest that is not clearly worse than the best, {best}.")
-        if self.recommended.members:
-            sentence += " " + _("task fit trains a mixture that begins with such models and keeps what helps.")
         return sentence.format(chosen=chosen, best=best)
 
     def lines(self) -> list[str]:
@@ -216,20 +212,6 @@ class Comparison:
             "runs": [{name: value for name, value in vars(run).items() if name != "rows"} for run in self.runs],
             **self.facts,
         }
-
-    def write(self, folder: Path) -> None:
-        """Write the report to a new folder: Markdown, JSON, and a picture of the learning curves."""
-        folder.mkdir()
-        curves = {
-            model.name: [
-                (self.num_examples(share), [run.score for run in runs])
-                for share in reversed(self.shares)
-                if (runs := self.of(model, share))
-            ]
-            for model in self.models
-        }
-        save_picture(learning_figure(curves, self.metric, self.name, self.verdict()), folder / "curves.png")
-        write_report(folder, "comparison", self.name, self.lines(), self.to_json())
 
 
 def compare_task(
@@ -309,7 +291,8 @@ class CompareJob:
                 "files": [file.name for file in self.dataset.files.values()],
             },
         )
-        comparison.write(path)
+        path.mkdir()
+        write_report(path, "comparison", comparison.name, comparison.lines(), comparison.to_json())
         return comparison
 
 

@@ -17,7 +17,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _, ngettext
 from elmo_zh.pictures.canvas import describe_numbers, save_picture
-from elmo_zh.pictures.figures import confusion_figure, curve_figure, scatter_figure
+from elmo_zh.pictures.figures import confusion_figure, curve_figure
 from elmo_zh.run.job import Work, run_job
 from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter
@@ -82,26 +82,23 @@ class TaskJob:
         part, answers = [*fitted.answers.items()][-1]
         gold, score = self.dataset.gold(part), float(fitted.description.scores[part][task.metric])
         tested = tested_examples(len(gold), part)
-        for line in self._draw(layout, gold, answers, tested, f"{task.metric} {score:.4f}"):
-            work.reporter.note(line)
+        if not self.fit.settings.regression:
+            for line in self._draw_confusion(layout.confusion, gold, answers, tested):
+                work.reporter.note(line)
         description = write_task(layout, fitted.description, fitted.head, fitted.linear)
         return FitReport(self.output, description, list(self._doubts(task.metric, gold, tested, score)))
 
-    def _draw(self, layout: TaskLayout, gold: Answers, answers: Answers, tested: str, score: str) -> list[str]:
-        """Draw predicted numbers against true ones, or a confusion matrix (for spans, of types); return its legend."""
-        title = f"{self.output.name}: {tested}"
+    def _draw_confusion(self, path: Path, gold: Answers, answers: Answers, tested: str) -> list[str]:
+        """Draw a confusion matrix of labels or, for spans, of types; return its legend."""
         true, predicted = [*chain.from_iterable(gold)], [*chain.from_iterable(answers)]
-        if self.fit.settings.regression:
-            save_picture(scatter_figure([*map(float, true)], predicted, title, score), layout.scatter)
-            return []
         if self.dataset.scheme:
             true, predicted = ([tag[2:] or tag for tag in tags] for tags in (true, predicted))
         labels = sorted({*true, *predicted})
         # scikit-learn warns about many classes, and about one.
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             matrix = confusion_matrix(true, predicted, labels=labels)
-        save_picture(confusion_figure(matrix, labels, title), layout.confusion)
-        return describe_numbers(labels, layout.confusion.name)
+        save_picture(confusion_figure(matrix, labels, f"{self.output.name}: {tested}"), path)
+        return describe_numbers(labels, path.name)
 
     def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
         """Yield a reason to doubt the score, if it is no better than one that needs no model."""

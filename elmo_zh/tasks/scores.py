@@ -144,12 +144,10 @@ def _rows(prediction: TagPrediction) -> list[PredictedSpan]:
     return [PredictedSpan(start, end, tag, unit) for (start, end), tag, unit in columns]
 
 
-def conll_of(prediction: TagPrediction, scheme: str | None) -> str:
-    """Return a tagged text in CoNLL, with spans marked in the given scheme or else as in the training data."""
-    tags = prediction.tags
-    if scheme and prediction.marks_spans:
-        tags = tags_of(spans_of(tags)[0], len(tags), scheme)
-    return "".join(f"{unit}\t{tag}\n" for unit, tag in zip(prediction.units, tags, strict=True)) + "\n"
+def conll_of(prediction: TagPrediction) -> str:
+    """Return a tagged text in CoNLL, with spans marked as in the training data."""
+    tagged = zip(prediction.units, prediction.tags, strict=True)
+    return "".join(f"{unit}\t{tag}\n" for unit, tag in tagged) + "\n"
 
 
 def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, Any]:

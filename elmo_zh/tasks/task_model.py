@@ -69,8 +69,7 @@ class TaskLayout:
         self.linear = path / "linear.safetensors"
         # The figures of each epoch, one JSON object a line, and their picture.
         self.metrics, self.curve = path / "metrics.jsonl", path / "curve.png"
-        # Pictures of the labels that were confused, and of predicted numbers against true ones.
-        self.confusion, self.scatter = path / "confusion.png", path / "scatter.png"
+        self.confusion = path / "confusion.png"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +84,14 @@ class TaskDescription:
     alphabet: str  # the characters with vectors of their own
     mean: float  # mean of the numbers in training, for regression
     scale: float  # their standard deviation
-    # The bundle's path in training, its digest, `unknown` and `precision` of `ElmoEmbedder.load` (unk and float32 if
-    # missing).
+    # The bundle's path in training, its digest, and `unknown` and `precision` of `ElmoEmbedder.load`
     model: Mapping[str, str]
     training: Mapping[str, Any]  # seeds, epochs and the other settings of the training, names of files and columns
     # Scores on the development and test examples, of each seed and of the chosen one, and of a mixture's members
     scores: Mapping[str, Any] = field(default_factory=dict)
     layer_weights: Sequence[float] = ()  # the weight of each ELMo layer in the network's input
     members: Mapping[str, float] = field(default_factory=dict)  # weights in the mixture; empty for a network alone
-    digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights; older tasks have none
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the files with weights
 
     @property
     def has_network(self) -> bool:
@@ -156,7 +154,7 @@ def _require_sound(description: TaskDescription) -> None:
         "alphabet": "characters" not in inputs or len(description.alphabet) == sizes.num_characters - FIRST_CHARACTER,
         "sizes": sizes.num_layers <= _MOST_LAYERS,
         "members": set(description.members) <= set(MEMBERS),
-        "model": {"path", "digest"} <= description.model.keys(),
+        "model": {"path", "digest", "unknown", "precision"} <= description.model.keys(),
     }
     if wrong := [name for name, is_sound in conditions.items() if not is_sound]:
         raise ValueError(f"{wrong[0]}: not as task fit writes it")
@@ -203,9 +201,8 @@ class TaskModel:
         layout = TaskLayout(Path(path))
         description = load_description(layout)
         head, linear = load_weights(layout, description)
-        folder = _find_model(layout, description, model)
-        precision, unknown = description.model.get("precision", "float32"), description.model.get("unknown", "unk")
-        embedder, made_with = ElmoEmbedder.load(folder, device, precision, unknown=unknown), description.model
+        folder, made_with = _find_model(layout, description, model), description.model
+        embedder = ElmoEmbedder.load(folder, device, made_with["precision"], unknown=made_with["unknown"])
         if embedder.bundle.digest != made_with["digest"]:
             raise other_model(layout.path, made_with["path"], made_with["digest"], folder, embedder.bundle.digest)
         return cls(description, head, linear, embedder)
@@ -320,8 +317,6 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
     """Return the folder of the task's bundle: as given, in the task's folder, or with the digest from training."""
     if model is not None:
         return find_bundle(model)
-    if (layout.path / "model").is_dir():  # earlier versions could train the biLM with the network
-        return layout.path / "model"
     path = Path(description.model["path"])
     if folder := find_same_bundle(description.model["digest"], path, layout.path):
         return folder

@@ -215,10 +215,8 @@ def _precision_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 def _without_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds differ each time that a task is trained, and pictures take longer than training."""
     monkeypatch.setattr("elmo_zh.tasks.train.time", SimpleNamespace(perf_counter=lambda: 0.0))
-    for name in ("fit.curve_figure", "fit.confusion_figure", "compare.learning_figure"):
-        monkeypatch.setattr(f"elmo_zh.tasks.{name}", lambda *_: None)
-    for module in ("fit", "compare"):
-        monkeypatch.setattr(f"elmo_zh.tasks.{module}.save_picture", lambda *_: None)
+    for name in ("curve_figure", "confusion_figure", "save_picture"):
+        monkeypatch.setattr(f"elmo_zh.tasks.fit.{name}", lambda *_: None)
 
 
 @pytest.fixture(scope="module")

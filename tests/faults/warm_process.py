@@ -50,7 +50,6 @@ def make_small() -> None:
     from elmo_zh.contexts import build_index, score_texts
     from elmo_zh.embed import dump
     from elmo_zh.segmenting import segment_corpus
-    from elmo_zh.tasks import compare
     from elmo_zh.text import sentences
     from elmo_zh.training import train_run
 
@@ -60,7 +59,6 @@ def make_small() -> None:
     sentences.WINDOW_ITEMS = 7
     # Drawing the picture takes longer than training.
     train_run.can_draw = lambda: False
-    compare.learning_figure = compare.save_picture = lambda *_: None
 
 
 def run_here(job: dict[str, Any]) -> int:

@@ -123,7 +123,7 @@ def task_folder(folder: Path) -> Folder:
         alphabet="我们吃",
         mean=0.0,
         scale=1.0,
-        model={"path": "model", "digest": "sha256:0"},
+        model={"path": "model", "digest": "sha256:0", "unknown": "unk", "precision": "float32"},
         training={"seeds": [1]},
         scores={},
         layer_weights=[0.5],

@@ -48,7 +48,7 @@ def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None
             assert record["text"][span["start"] : span["end"]] == span["text"]
     piped = elmo_zh("task", "predict", "-", "--task", "my-tag", stdin=text.encode())
     assert piped.stdout == answer.stdout
-    conll = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "conll", "--scheme", "BMES").stdout
+    conll = elmo_zh("task", "predict", "file.txt", "--task", "my-tag", "--format", "conll").stdout
     blocks = [[line.split("\t") for line in block.splitlines()] for block in conll.split("\n\n")[:-1]]
     assert "".join(row[0] for row in blocks[0]) == "我喜欢 上海。"
     scored = elmo_zh("task", "score", "names.conll", "--task", "my-tag", "--json").result()
