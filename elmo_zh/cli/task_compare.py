@@ -96,12 +96,14 @@ def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
     job = replace(checked_job(common, job), num_seeds=options.num_seeds)
     shares, vectors = options.parsed_shares(), options.named_vectors()
     embedder = load_embedder(common)
-    from elmo_zh.tasks.compare import compare_task
+    from elmo_zh.run.job import run_job
+    from elmo_zh.tasks.compare import CompareJob
 
-    comparison = compare_task(
-        job, embedder, common.written, force=common.force, reporter=common.console, shares=shares,
-        folds=options.folds, word2vec=common.word2vec, vectors=vectors,
+    comparing = CompareJob.of(
+        job, embedder, common.written, common.console, folds=options.folds, word2vec=common.word2vec,
+        shares=shares, vectors=vectors,
     )  # fmt: skip
+    comparison = run_job(comparing, force=common.force, reporter=common.console)
     kind, head, recommended = job.settings.kind, job.settings.head, comparison.recommended
     typed = typed_options(click.get_current_context(), without=_NOT_OF_FIT | _RECOMMENDED)
     if recommended.inputs:

@@ -61,13 +61,15 @@ def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files
     """
     reading = checked_reading(common, reading, "tag")
     embedder = load_embedder(common)
+    from elmo_zh.run.job import run_job
     from elmo_zh.tasks.probe import probe_senses, probe_tags
 
-    others: dict[str, Any] = {"word2vec": common.word2vec, "force": common.force, "reporter": common.console}
+    others: dict[str, Any] = {"word2vec": common.word2vec, "reporter": common.console}
     if kind == "tags":
-        report = probe_tags(replace(files, data=data), reading, embedder, common.written, **others)
+        job = probe_tags(replace(files, data=data), reading, embedder, common.written, **others)
     else:
-        report = probe_senses(data, embedder, common.written, texts=options.text, encoding=reading.encoding, **others)
+        job = probe_senses(data, embedder, common.written, texts=options.text, encoding=reading.encoding, **others)
+    report = run_job(job, force=common.force, reporter=common.console)
     model = ("--model", common.model) if common.model else ()
     common.finish(
         report.to_json(),

@@ -19,7 +19,7 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.job import Files, Json, Step, Work, run_job
+from elmo_zh.run.job import Files, Json, Step, Work
 from elmo_zh.run.outputs import written_as
 from elmo_zh.run.reporter import Reporter, SilentReporter, counted
 from elmo_zh.run.tables import table
@@ -107,9 +107,8 @@ class Comparison:
         """The shares of the labels, in descending order."""
         return sorted({run.share for run in self.runs}, reverse=True)
 
-    def num_examples(self, share: float) -> int:
-        """Return the number of training examples of a share of the labels."""
-        return next(run.num_examples for run in self.runs if run.share == share)
+    def _num_examples(self, share: float) -> str:
+        return f"{next(run.num_examples for run in self.runs if run.share == share):,}"
 
     def _rows(self, model: Model, share: float) -> list[Any]:
         rows = [np.array(run.rows, np.float64).reshape(-1, 2) for run in self.of(model, share)]
@@ -149,13 +148,12 @@ class Comparison:
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
         judgement = helps if lead.low > 0 else harms if lead.high < 0 else _("It is not certain that ELMo helps here")
         low, value, high = (f"{100 * bound:+.1f}" for bound in (lead.low, lead.value, lead.high))
-        number = f"{self.num_examples(self.shares[0]):,}"
         outcome = _(
             "The lead of {challenger} over {rival} is {value} points of {metric} with {number} training examples (95%"
             " interval {low} to {high})."
         ).format(
-            challenger=_(self.challenger.name), rival=_(rival.name), value=value, metric=self.metric, number=number,
-            low=low, high=high,
+            challenger=_(self.challenger.name), rival=_(rival.name), value=value, metric=self.metric,
+            number=self._num_examples(self.shares[0]), low=low, high=high,
         )  # fmt: skip
         return f"{judgement}: {outcome}"
 
@@ -178,7 +176,7 @@ class Comparison:
         """Return the tables of scores and leads, the verdict and the recommendation as Markdown."""
         columns = [
             _("{percent}% of the labels ({share})").format(
-                percent=f"{100 * share:.3g}", share=f"{self.num_examples(share):,}"
+                percent=f"{100 * share:.3g}", share=self._num_examples(share)
             )
             for share in self.shares
         ]
@@ -188,8 +186,8 @@ class Comparison:
         points = {place: difference.points() for place, difference in self.leads.items()}
         names = dict.fromkeys(name for name, _share in points)
         leads = [[_(name), *(points.get((name, share), "") for share in self.shares)] for name in names]
-        tables = [*table([head, *columns], scores).split("\n"), "", *table([lead, *columns], leads).split("\n"), ""]
-        return [*tables, self.verdict(), self.recommendation()]
+        tables = f"{table([head, *columns], scores)}\n\n{table([lead, *columns], leads)}\n"
+        return [*tables.split("\n"), self.verdict(), self.recommendation()]
 
     def _scores(self, model: Model, share: float) -> str:
         scores = [run.score for run in self.of(model, share)]
@@ -214,18 +212,6 @@ class Comparison:
         }
 
 
-def compare_task(
-    fit: FitJob, embedder: ElmoEmbedder, output: Path, *, force: bool = False, reporter: Reporter | None = None,
-    **options: Any,
-) -> Comparison:  # fmt: skip
-    """Train each model on each share of the labels, test it, and write the comparison to a folder.
-
-    `CompareJob.of` describes the options. Each of the `num_seeds` trainings of a setting draws its own labels.
-    """
-    reporter = reporter or SilentReporter()
-    return run_job(CompareJob.of(fit, embedder, output, reporter, **options), force=force, reporter=reporter)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompareJob:
     """Trains and tests a model for each setting, and compares the scores."""
@@ -247,7 +233,10 @@ class CompareJob:
         cls, fit: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter, *, folds: int | None = None,
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
-        """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors."""
+        """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors.
+
+        Each of the `num_seeds` trainings of a setting draws its own labels.
+        """
         check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path
         Word2Vec.load(word2vec)  # raises the error that says what to do
@@ -316,13 +305,6 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
 
 
 Setting = tuple[Model, float, int, int]
-# A network stops after about this many epochs.
-_USUAL_EPOCHS = 10
-
-
-def _texts_read(model: Model, num_examples: int) -> int:
-    """Return roughly how many texts a training run reads, for the estimate of the time left."""
-    return num_examples * (_USUAL_EPOCHS if model.inputs or model == CRF else 1)
 
 
 class _Study:
@@ -375,12 +357,8 @@ class _Study:
 
     def runs(self) -> list[Run]:
         """Train and test every setting, reporting each row of the comparison once it is complete."""
-        settings, runs, models = list(self.settings()), [], {model.name: model for model in self.models}
-        step = Step(
-            name="compare", compute=self._run, unit="texts", in_order=True,
-            size=lambda run: _texts_read(models[run["model"]], run["num_examples"]),
-            total=sum(_texts_read(model, self._num_examples(share, fold)) for model, share, _seed, fold in settings),
-        )  # fmt: skip
+        settings, runs = list(self.settings()), []
+        step = Step(name="compare", compute=self._run, unit="trainings", total=len(settings), in_order=True)
         finished = zip(settings, self._work.run(step, settings), strict=True)
         for (model, _share), group in groupby(finished, key=lambda pair: pair[0][:2]):
             row = [Run(**part.value()) for _setting, part in group]
@@ -394,16 +372,12 @@ class _Study:
             runs += row
         return runs
 
-    def _num_examples(self, share: float, fold: int) -> int:
-        """Return how many training examples a share of the labels comprises."""
-        return max(1, round(share * len(self._job.splits[fold].train)))
-
     def _run(self, setting: Setting, _files: Files) -> Json:
         """Train and test one setting."""
         model, share, seed, fold = setting
         split = self._job.splits[fold]
         if share < 1:
-            limit = self._num_examples(share, fold)
+            limit = max(1, round(share * len(split.train)))
             split = replace(split, train=choose_rows(self._dataset.examples, split.train, limit, seed))
         dataset = replace(self._dataset, split=split)
         train, gold = dataset.gold("train"), dataset.gold("test")

@@ -22,9 +22,9 @@ from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.job import Work, run_job
+from elmo_zh.run.job import Work
 from elmo_zh.run.outputs import written_as
-from elmo_zh.run.reporter import Reporter, SilentReporter
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.run.tables import table
 from elmo_zh.tasks.datasets import describe_data, load_dataset
 from elmo_zh.tasks.encode_texts import TextReader, VectorCache, read_alike, read_texts, word2vec_digest
@@ -154,11 +154,10 @@ def _vectors_of_words(
 
 
 def probe_tags(
-    files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None = None,
-    force: bool = False, reporter: Reporter | None = None,
-) -> ProbeReport:  # fmt: skip
+    files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None,
+    reporter: Reporter,
+) -> ProbeJob:  # fmt: skip
     """Predict the tag of each word, such as its part of speech, by a linear model on each layer's vectors."""
-    reporter = reporter or SilentReporter()
     dataset = load_dataset(files, reading, reporter)
     if dataset.scheme:
         raise CorpusError(
@@ -192,7 +191,7 @@ def probe_tags(
     # A unit without a token has zeros.
     located = [_located(text.sentences, [owner]) for text in texts for owner in text.owners.tolist()]
     occurrences = [Occurrence(sentence, places, [sentence[place] for place in places]) for sentence, places in located]
-    job = ProbeJob(
+    return ProbeJob(
         occurrences=occurrences,
         judge=judge,
         baseline=(N_("most frequent tag of the word"), rows_of(right)),
@@ -202,7 +201,6 @@ def probe_tags(
         inputs=(*dataset.files.values(), embedder.bundle.path),
         output=output,
     )
-    return run_job(job, force=force, reporter=reporter)
 
 
 class MarkedWord(NamedTuple):
@@ -215,20 +213,17 @@ class MarkedWord(NamedTuple):
 
 
 def probe_senses(
-    path: Path, embedder: ElmoEmbedder, output: Path, *, texts: Path | None = None, encoding: str = "auto",
-    word2vec: Path | None = None, force: bool = False, reporter: Reporter | None = None,
-) -> ProbeReport:  # fmt: skip
+    path: Path, embedder: ElmoEmbedder, output: Path, *, texts: Path | None, encoding: str, word2vec: Path | None,
+    reporter: Reporter,
+) -> ProbeJob:  # fmt: skip
     """Predict each occurrence's sense from the word's most similar other occurrence, for each layer separately.
 
     Words with one sense are left out. For word2vec, the vectors of surrounding words are averaged.
     """
-    reporter = reporter or SilentReporter()
     marked = read_senses(path, texts, encoding)
     counts = Counter((occurrence.word, occurrence.sense) for occurrence in marked)
-    senses: dict[str, list[str]] = defaultdict(list)
-    for word, sense in sorted(counts):
-        senses[word].append(sense)
-    kept = [occurrence for occurrence in marked if len(senses[occurrence.word]) > 1]
+    num_senses = Counter(word for word, _sense in counts)
+    kept = [occurrence for occurrence in marked if num_senses[occurrence.word] > 1]
     if not kept:
         raise CorpusError(
             _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
@@ -238,10 +233,11 @@ def probe_senses(
             path=path, number=f"{len(kept):,}", others=f"{len(marked) - len(kept):,}"
         )
     )
-    usual = {word: max(of_word, key=lambda sense: counts[word, sense]) for word, of_word in senses.items()}
+    # The most frequent sense of each word, in a tie the first by name: the last pair of a word counts.
+    usual = dict(sorted(sorted(counts, reverse=True), key=lambda pair: counts[pair]))
     reader = TextReader(embedder, by_words=True)
     occurrences = [_occurrence(occurrence, reader) for occurrence in kept]
-    job = ProbeJob(
+    return ProbeJob(
         occurrences=occurrences,
         judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
         baseline=(N_("most frequent sense of the word"), _right_rows(kept, [usual[each.word] for each in kept])),
@@ -251,7 +247,6 @@ def probe_senses(
         inputs=(path, *([texts] if texts else []), embedder.bundle.path),
         output=output,
     )
-    return run_job(job, force=force, reporter=reporter)
 
 
 def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
@@ -318,10 +313,6 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
                             expected=", ".join(_FIELDS if is_json else COLUMNS),
                         )
                     ) from None
-    if not marked:
-        raise CorpusError(
-            _("{path} has no marked words. Give a table or JSON lines with one marked word per line.").format(path=path)
-        )
     return marked
 
 

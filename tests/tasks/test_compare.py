@@ -18,6 +18,7 @@ from tasks.labelled import WORDS, lines, written
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles, FitJob, HeadSettings, Reading, TrainSettings
 from elmo_zh.errors import ElmoZhError, OptionError
+from elmo_zh.run.job import run_job
 from elmo_zh.tasks.compare import (
     BOTH,
     CRF,
@@ -29,12 +30,11 @@ from elmo_zh.tasks.compare import (
     TFIDF_ELMO,
     TFIDF_WORD2VEC,
     WORD2VEC,
+    CompareJob,
     Comparison,
     Model,
     Run,
-    compare_task,
 )
-from elmo_zh.tasks.train import PreparedTask
 
 
 def write_tags(folder: Path, tag_of: Callable[[str, int], str], count: int = 80) -> Path:
@@ -55,6 +55,11 @@ def fit_of(path: Path, kind: str = "classify", **changes: Any) -> FitJob:
     return replace(fit, **changes)
 
 
+def compare_task(fit: FitJob, embedder: ElmoEmbedder, output: Path, **options: Any) -> Comparison:
+    reporter = options.pop("reporter", Heard())
+    return run_job(CompareJob.of(fit, embedder, output, reporter, **options), force=False, reporter=reporter)
+
+
 def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 300) -> Path:
     generator = np.random.default_rng(7)
     texts = ["".join(generator.choice(list(WORDS), size=6)) for _ in range(count)]
@@ -63,20 +68,6 @@ def write_classes(folder: Path, label_of: Callable[[str], object], count: int = 
 
 
 NETWORKS = [WORD2VEC.name, ELMO.name, BOTH.name]
-
-
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    seeds: list[int] = []
-
-    train_with = PreparedTask.train
-
-    def train(self: PreparedTask, seed: int) -> Any:
-        seeds.append(seed)
-        return train_with(self, seed)
-
-    monkeypatch.setattr(PreparedTask, "train", train)
-    return seeds
 
 
 def test_elmo_wins_where_only_the_order_tells(embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -215,7 +206,7 @@ def test_folds_are_one_test_of_all_examples() -> None:
     assert "| word2vec | 0.2500 (0.0000 - 1.0000) |" in comparison.lines()
 
 
-def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path, trained: list[int]) -> None:
+def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = write_classes(tmp_path, lambda text: text[0], 100)
     path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")  # copies are in one fold
     fit = fit_of(path)
@@ -224,10 +215,9 @@ def test_few_examples_are_cross_validated(embedder: ElmoEmbedder, tmp_path: Path
     comparison = compare_task(fit, embedder, tmp_path / "found", reporter=reporter, shares=(1.0,))
     total = len(path.read_text(encoding="utf-8").splitlines())
     assert any(f"3-fold cross-validation tests on all {total} examples; --folds 1 would" in x for x in reporter.notes)
-    assert trained == [1, 2, 1] * 3
     for model in comparison.models:
         runs = comparison.of(model, 1.0)
-        assert [run.fold for run in runs] == [0, 1, 2]
+        assert [(run.fold, run.seed) for run in runs] == [(0, 1), (1, 2), (2, 1)]
         assert sum(len(run.rows) for run in runs) == total
     own = replace(fit, files=DataFiles(data=path, test=path))
     with pytest.raises(OptionError, match="--folds and "):

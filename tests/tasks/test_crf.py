@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from elmo_zh.corpus.readers.examples import may_follow
-from elmo_zh.tasks.networks import CRF
+from elmo_zh.tasks.crf import CRF
 
 B, T = 5, 4
 LENGTHS = (4, 1, 3, 0, 2)

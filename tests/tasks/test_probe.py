@@ -16,6 +16,8 @@ from tasks.labelled import TAG, lines, written
 from elmo_zh import ElmoEmbedder
 from elmo_zh.config.task_settings import DataFiles
 from elmo_zh.errors import CorpusError
+from elmo_zh.run.job import run_job
+from elmo_zh.run.reporter import SilentReporter
 from elmo_zh.tasks.probe import MarkedWord, nearest_senses, probe_tags, read_senses
 
 
@@ -30,7 +32,9 @@ def test_the_accuracy_of_each_layer_is_that_of_scikit_learn(embedder: ElmoEmbedd
         tags[part][generator.random(numbers.shape) < 0.1] = 0
         blocks = ["".join(map("{} {}\n".format, *each)) for each in zip(texts[part], tags[part], strict=True)]
         written(Path("bank"), f"{part}.conll", "\n".join(blocks))
-    report = probe_tags(DataFiles(data=Path("bank")), TAG, embedder, Path("found"))
+    files, quiet = DataFiles(data=Path("bank")), SilentReporter()
+    job = probe_tags(files, TAG, embedder, Path("found"), word2vec=None, reporter=quiet)
+    report = run_job(job, force=False, reporter=quiet)
     layers = {part: [each.astype(np.float16) for each in embedder.embed_tokens(own)] for part, own in texts.items()}
     assert [row.name for row in report.rows[:2]] == ["most frequent tag of the word", "word2vec"]
     for layer, probed in enumerate(report.rows[2:]):
@@ -64,7 +68,6 @@ TABLE = "file\tline\tstart\tend\tword\tsense\n"
 OBJECT = {"context": ["我", "<target>", "。"], "target_word": "花", "target_position": 1, "sense": ["spend"]}
 WRONG = [
     ("word\tsense\n花\tflower\n", "Expected file, line, start, end, word, sense"),
-    (TABLE, "has no marked words"),
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not mark a word"),
     (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at characters 0 to 1"),
     (TABLE + "a.txt\t0\t1\t2\t花\tf\n" + "a.txt\t9\t1\t2\t花\tf\n", "line 3 does not mark a word"),

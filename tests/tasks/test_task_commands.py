@@ -88,6 +88,7 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
 
 WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--inputs", "word2vec,glove"), "glove; expected word2vec,elmo,characters."),
+    ("tag", ("--head", "linear", "--inputs", "elmo"), "tag --head linear and --inputs cannot be combined"),
     ("tag", ("--regression",), "tag and --regression cannot be combined"),
     ("pairs", ("--head", "linear"), "pairs and --head linear cannot be combined"),
     ("tag", ("--metric", "macro_f1"), "tag and --metric cannot be combined"),
