@@ -165,12 +165,12 @@ class Comparison:
 
     def recommendation(self) -> str:
         """Return a sentence that recommends a model, and compares its score with the best model's."""
-        chosen, best = (
+        cheapest, best = (
             f"{_(model.name)} ({self.mean(model, self.shares[0]):.4f})"
             for model in (self.recommended, self._best(self.models))
         )
         sentence = _("Recommended: {chosen}, the cheapest that is not clearly worse than the best, {best}.")
-        return sentence.format(chosen=chosen, best=best)
+        return sentence.format(chosen=cheapest, best=best)
 
     def lines(self) -> list[str]:
         """Return the tables of scores and leads, the verdict and the recommendation as Markdown."""

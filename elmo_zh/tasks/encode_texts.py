@@ -88,14 +88,14 @@ class TextReader:
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
         """Split a raw text into sentences, tokens and units, or keep the units that are given."""
-        found = align_sentences(
+        aligned = align_sentences(
             text,
             self._embedder.prepare,
             split=self._splits,
             longest=LONGEST_SENTENCE,
             segmented=self._embedder.bundle.keeps_tokens,
         )
-        lines = [line for line in found if line.tokens]
+        lines = [line for line in aligned if line.tokens]
         sentences = tuple(tuple(line.tokens) for line in lines)
         tokens = np.concatenate([np.zeros((0, 2), np.int32), *(line.offsets for line in lines)])
         if units is None:
@@ -118,7 +118,7 @@ Texts = Sequence[Sequence[UnitText]]
 
 def sentences_of(texts: Texts) -> Iterator[tuple[str, ...]]:
     """Yield every sentence in the texts of all examples, as a tuple of tokens; a pair has two texts."""
-    return (sentence for each in texts for text in each for sentence in text.sentences)
+    return (sentence for example in texts for text in example for sentence in text.sentences)
 
 
 def find_owners(
@@ -252,17 +252,17 @@ def hash_grams(text: UnitText) -> NDArray[np.int64]:
     columns = [units[shift : shift + count] for shift in range(5)] + [words[owners + shift] for shift in (1, 2, 3)]
     columns += [_hashes([token[end] for token in (*text.tokens, " ")])[text.owners] for end in (0, -1)]
     columns.append(text.places.astype(np.uint64))
-    found = np.zeros((count, len(_TEMPLATES)), np.uint64)
+    hashes = np.zeros((count, len(_TEMPLATES)), np.uint64)
     for number, template in enumerate(_TEMPLATES):
-        found[:, number] = number
+        hashes[:, number] = number
         for column in template:
-            found[:, number] = (found[:, number] ^ columns[column]) * _HASH_FACTOR
-            found[:, number] ^= found[:, number] >> _HASH_SHIFT
-    return (found >> _HASH_SHIFT).astype(np.int64)
+            hashes[:, number] = (hashes[:, number] ^ columns[column]) * _HASH_FACTOR
+            hashes[:, number] ^= hashes[:, number] >> _HASH_SHIFT
+    return (hashes >> _HASH_SHIFT).astype(np.int64)
 
 
 def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
-    return np.array([crc32(each.encode("utf-8", "surrogatepass")) for each in strings], np.uint64)
+    return np.array([crc32(string.encode("utf-8", "surrogatepass")) for string in strings], np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ class TextEncoder:
             units = [text.text[start:end][:_MOST_CHARACTERS] for start, end in text.units]
             characters = np.zeros((len(units), max(map(len, units), default=1)), np.int64)
             for row, unit in enumerate(units):
-                characters[row, : len(unit)] = [self._numbers.get(each, UNKNOWN_CHARACTER) for each in unit]
+                characters[row, : len(unit)] = [self._numbers.get(character, UNKNOWN_CHARACTER) for character in unit]
             arrays["characters"] = characters
         if self.has_grams:
             arrays["grams"] = hash_grams(text)
@@ -368,13 +368,13 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
     words = {word for sentence in sentences_of(texts) for word in sentence}
     parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}
     entries, vocabulary = Entries(path, str), Vocabulary((*SPECIALS, *sorted(parts - set(SPECIALS))))
-    given = read_given_vectors(entries, vocabulary, 0)
+    vectors = read_given_vectors(entries, vocabulary, 0)
     entries.report(reporter)
-    if not len(given.rows):
+    if not len(vectors.rows):
         raise OptionError(_("--vectors {path}: none of its words is in the data.").format(path=path))
-    known = Vocabulary((*SPECIALS, *(vocabulary.tokens[row] for row in given.rows)))
+    known = Vocabulary((*SPECIALS, *(vocabulary.tokens[row] for row in vectors.rows)))
     rows = np.arange(len(SPECIALS), len(known))
-    return Word2Vec(known, build_table(replace(given, rows=rows), len(known))).of_words(sorted(words))
+    return Word2Vec(known, build_table(replace(vectors, rows=rows), len(known))).of_words(sorted(words))
 
 
 def _of_owners(rows: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:

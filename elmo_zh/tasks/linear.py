@@ -257,13 +257,13 @@ def fit_linear(features: Features, rows: Numbers, classes: Numbers, num_classes:
     held_out = np.full((len(rows), num_classes), -np.log(num_classes))
     strengths: Sequence[float] = STRENGTHS
     for fold in range(int(fold_of.max()) + 1):
-        others, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        others, inside = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         if len(others):
             models = fit_path(features, rows[others], classes[others], num_classes, strengths)
-            logs = [predict_rows(model, features, rows[own]) for model in models]
-            losses = [-row_logs[np.arange(len(own)), classes[own]].mean() for row_logs in logs]
+            logs = [predict_rows(model, features, rows[inside]) for model in models]
+            losses = [-row_logs[np.arange(len(inside)), classes[inside]].mean() for row_logs in logs]
             best = int(np.argmin(losses))
-            held_out[own], strengths = logs[best], strengths[best : best + 1]
+            held_out[inside], strengths = logs[best], strengths[best : best + 1]
     [model] = fit_path(features, rows, classes, num_classes, strengths[:1])
     return FittedLinear(model, held_out)
 
@@ -365,8 +365,8 @@ def save_members(path: Path, members: Mapping[str, LinearModel]) -> None:
             # -1 stands for no character.
             padded = [[*map(ord, gram), *[-1] * (_LONGEST_GRAM - len(gram))] for gram in model.grams]
             arrays["grams"] = np.array(padded, np.int32).reshape(-1, _LONGEST_GRAM)
-        for each, values in arrays.items():
-            tensors[f"{name}.{each}"] = torch.from_numpy(np.ascontiguousarray(values))
+        for array, values in arrays.items():
+            tensors[f"{name}.{array}"] = torch.from_numpy(np.ascontiguousarray(values))
     save_tensors(tensors, path)
 
 

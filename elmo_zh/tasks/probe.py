@@ -118,7 +118,7 @@ class ProbeJob:
         if self.word2vec is not None:
             places = [self.word2vec.rows(occurrence.beside) for occurrence in self.occurrences]
             rows.append(self._probed("word2vec", None, self.word2vec.table, places))
-        places = [cache.first_rows[each.sentence] + np.array(each.places, np.int64) for each in self.occurrences]
+        places = [cache.first_rows[word.sentence] + np.array(word.places, np.int64) for word in self.occurrences]
         for layer in range(cache.vectors.shape[1]):
             rows.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], places))
             work.reporter.note(f"{rows[-1].name}: {rows[-1].accuracy:.4f}")
@@ -220,27 +220,27 @@ def probe_senses(
 
     Words with one sense are left out. For word2vec, the vectors of surrounding words are averaged.
     """
-    marked = read_senses(path, texts, encoding)
-    counts = Counter((occurrence.word, occurrence.sense) for occurrence in marked)
+    occurring = read_senses(path, texts, encoding)
+    counts = Counter((marked.word, marked.sense) for marked in occurring)
     num_senses = Counter(word for word, _sense in counts)
-    kept = [occurrence for occurrence in marked if num_senses[occurrence.word] > 1]
+    kept = [marked for marked in occurring if num_senses[marked.word] > 1]
     if not kept:
         raise CorpusError(
             _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
         )
     reporter.note(
         _("Reading {path}: {number} occurrences of words with several senses, {others} of words with one.").format(
-            path=path, number=f"{len(kept):,}", others=f"{len(marked) - len(kept):,}"
+            path=path, number=f"{len(kept):,}", others=f"{len(occurring) - len(kept):,}"
         )
     )
     # The most frequent sense of each word, in a tie the first by name: the last pair of a word counts.
     usual = dict(sorted(sorted(counts, reverse=True), key=lambda pair: counts[pair]))
     reader = TextReader(embedder, by_words=True)
-    occurrences = [_occurrence(occurrence, reader) for occurrence in kept]
+    occurrences = [_occurrence(marked, reader) for marked in kept]
     return ProbeJob(
         occurrences=occurrences,
         judge=lambda vectors: (None, _right_rows(kept, nearest_senses(kept, vectors))),
-        baseline=(N_("most frequent sense of the word"), _right_rows(kept, [usual[each.word] for each in kept])),
+        baseline=(N_("most frequent sense of the word"), _right_rows(kept, [usual[marked.word] for marked in kept])),
         embedder=embedder,
         word2vec=_vectors_of_words(word2vec, embedder, occurrences),
         data={"digest": file_digest(path), "marked": [list(occurrence) for occurrence in kept]},

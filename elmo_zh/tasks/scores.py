@@ -166,23 +166,23 @@ def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]
 
     A span is correct if its borders and its type are. Tags may follow any scheme.
     """
-    correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
+    correct, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
         gold_spans, predicted_spans = set(spans_of(gold_tags)[0]), set(spans_of(predicted_tags)[0])
         wanted.update(kind for _, _, kind in gold_spans)
-        found.update(kind for _, _, kind in predicted_spans)
+        guessed.update(kind for _, _, kind in predicted_spans)
         correct.update(kind for _, _, kind in gold_spans & predicted_spans)
-    overall = _prf(correct.total(), found.total(), wanted.total())
-    by_label = _by_label(correct, found, wanted)
+    overall = _prf(correct.total(), guessed.total(), wanted.total())
+    by_label = _by_label(correct, guessed, wanted)
     return {**{name: overall[name] for name in ("f1", "precision", "recall")}, "by_label": by_label}
 
 
-def _by_label(correct: Counter[Any], found: Counter[Any], wanted: Counter[Any]) -> dict[Any, dict[str, Any]]:
-    return {label: _prf(correct[label], found[label], wanted[label]) for label in sorted({*found, *wanted})}
+def _by_label(correct: Counter[Any], guessed: Counter[Any], wanted: Counter[Any]) -> dict[Any, dict[str, Any]]:
+    return {label: _prf(correct[label], guessed[label], wanted[label]) for label in sorted({*guessed, *wanted})}
 
 
-def _prf(correct: int, found: int, wanted: int) -> dict[str, Any]:
-    parts = {"f1": (2 * correct, found + wanted), "precision": (correct, found), "recall": (correct, wanted)}
+def _prf(correct: int, guessed: int, wanted: int) -> dict[str, Any]:
+    parts = {"f1": (2 * correct, guessed + wanted), "precision": (correct, guessed), "recall": (correct, wanted)}
     return {**{name: part / whole if whole else 0.0 for name, (part, whole) in parts.items()}, "count": wanted}
 
 
@@ -246,7 +246,7 @@ class Difference:
 
     def points(self) -> str:
         """Return the difference in points with its interval, such as +1.50 (-0.20 to +3.10)."""
-        value, low, high = (f"{100 * each:+.2f}" for each in (self.value, self.low, self.high))
+        value, low, high = (f"{100 * bound:+.2f}" for bound in (self.value, self.low, self.high))
         return f"{value} ({low} to {high})"
 
 

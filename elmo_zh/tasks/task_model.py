@@ -229,12 +229,12 @@ class TaskModel:
             outputs = self._outputs(read)
             yield from map(self._prediction, read, outputs, answers_of(self.description, outputs))
 
-    def _check(self, given: object) -> tuple[str, ...]:
+    def _check(self, text: object) -> tuple[str, ...]:
         if self.description.settings.kind != "pairs":
-            return tuple(check_strings([given], "predict", "texts"))
-        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
-            raise refusal(TypeError, "predict", "texts", given, "pairs of strings")
-        return tuple(check_strings(given, "predict", "texts"))
+            return tuple(check_strings([text], "predict", "texts"))
+        if isinstance(text, str) or not isinstance(text, Sequence) or len(text) != 2:
+            raise refusal(TypeError, "predict", "texts", text, "pairs of strings")
+        return tuple(check_strings(text, "predict", "texts"))
 
     def _prediction(self, texts: Sequence[UnitText], output: Any, answer: Sequence[Any]) -> Prediction:
         if self.description.settings.kind == "tag":
