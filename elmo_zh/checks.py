@@ -6,6 +6,7 @@ the user called, the second the name of the argument.
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.
 """
 
+import numbers
 from collections.abc import Iterable, Sequence
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any
