@@ -120,17 +120,6 @@ def format_of_name(name: str) -> str | None:
     return _format_of_suffix().get(suffix_of(name))
 
 
-@cache
-def kinds_shown() -> str:
-    """Return the suffixes of files that are read from folders, one for each format, for use in messages."""
-    by_format = {name: suffix for suffix, name in reversed(_format_of_suffix().items())}
-    suffixes = [by_format[name] for name in CORPUS_FORMATS.names() if name in by_format]
-    packed = [*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES[:2]]
-    return _("{suffixes}, optionally packed as {packed}").format(
-        suffixes=", ".join([*suffixes, EXCEL_SUFFIX, PARQUET_SUFFIX]), packed=", ".join(packed)
-    )
-
-
 def without_compression(name: str) -> str:
     """Return a file's name in lower case, without its folder and its compression suffix."""
     name = PurePosixPath(name).name.lower()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, kinds_shown, shown
+from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, shown
 from elmo_zh.corpus.counts import Tally, skipped_lines
 from elmo_zh.corpus.packing import compression_of, unpacked, wrong_name
 from elmo_zh.errors import INSIDE_RUN, CorpusError
@@ -201,8 +201,8 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[set[P
         elif outside not in (path.resolve(), *path.resolve().parents):
             inside = list(_iter_folder(path, outside))
             if all(kind != _TEXT for _file, kind in inside):
-                message = _("{path} contains no text files ({kinds}). Give files by name, or a folder with text.")
-                raise CorpusError(message.format(path=path, kinds=kinds_shown()))
+                message = _("{path} contains no text files. Give files by name, or a folder with text.")
+                raise CorpusError(message.format(path=path))
             for file, kind in inside:
                 found[kind].add(file)
         elif is_named:  # a folder of the run that a glob matches is merely left out

@@ -30,8 +30,6 @@ from elmo_zh.text.entries import Entries
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
-# Separators of numbers; None means spaces and tabs.
-_SEPARATORS = (None, b",", b";")
 _ARCHIVES = (*ZIP_STARTS, b"7z\xbc\xaf", b"Rar!")
 _SAMPLE_ROWS = 100
 _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r"})
@@ -172,29 +170,26 @@ class _Rows:
         header = _HEADER.fullmatch(sample[0]) if sample and self._dimension != 1 else None
         first = 2 if header else 1
         self._dimension = self._dimension or (int(header[2]) if header else 0)
-        separator = self._find_separator(sample[first - 1 :], first)
+        self._find_dimension(sample[first - 1 :], first)
         for number, line in enumerate(chain(sample[first - 1 :], file), start=first):
             if line.strip():
                 self._num_rows += 1
-                self._read_row(line, number, separator)
+                self._read_row(line, number)
         self._require_whole(int(header[1]) if header else self._num_rows)
         vectors = self._changed | self._as_written
         rows = np.array(sorted(vectors), np.int64)
         stacked = np.array([vectors[row] for row in rows], np.float32).reshape(len(rows), self._dimension)
         return WordVectors(rows=rows, vectors=stacked)
 
-    def _find_separator(self, lines: Sequence[bytes], first: int) -> bytes | None:
-        """Return the separator with which most lines have `dimension` numbers; raise RunError if no line has them."""
+    def _find_dimension(self, lines: Sequence[bytes], first: int) -> None:
+        """Take the length of most vectors if none is given; raise RunError if no line has as many numbers."""
         lines = [line for line in lines if line.strip()]
-        lengths = {separator: Counter(_num_numbers(line, separator) for line in lines) for separator in _SEPARATORS}
-        if not self._dimension:
-            dimensions = Counter(length for counter in lengths.values() for length in counter.elements() if length)
-            self._dimension = max(dimensions, key=dimensions.__getitem__, default=1)
-        best = max(_SEPARATORS, key=lambda separator: lengths[separator][self._dimension])
-        if lengths[best][self._dimension]:
-            return best
+        lengths = Counter(map(_num_numbers, lines))
+        self._dimension = self._dimension or max(filter(None, lengths), key=lengths.__getitem__, default=1)
+        if lengths[self._dimension]:
+            return
         shown = lines[0][:40].decode("utf-8", "replace").strip() if lines else ""
-        numbers = max((length for counter in lengths.values() for length in counter), default=0)
+        numbers = max(lengths, default=0)
         raise RunError(
             _(
                 "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}"
@@ -202,8 +197,8 @@ class _Rows:
             ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=self._dimension)
         )
 
-    def _read_row(self, line: bytes, number: int, separator: bytes | None) -> None:
-        fields = line.strip(b"\r\n").rsplit(separator, self._dimension)
+    def _read_row(self, line: bytes, number: int) -> None:
+        fields = line.strip(b"\r\n").rsplit(None, self._dimension)
         if line[:1].isspace() and len(fields) == self._dimension:
             fields = [b" ", *fields]
         try:
@@ -239,10 +234,9 @@ class _Rows:
             )
 
 
-def _num_numbers(line: bytes, separator: bytes | None) -> int:
+def _num_numbers(line: bytes) -> int:
     """Return how many numbers there are at the end of a line that begins with a word."""
-    fields = line.strip(b"\r\n").split(separator)
-    numbers = takewhile(_is_number, reversed(fields[1:]))
+    numbers = takewhile(_is_number, reversed(line.split()[1:]))
     return sum(1 for _number in numbers)
 
 

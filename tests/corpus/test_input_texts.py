@@ -54,7 +54,7 @@ def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     assert lines_of(path) == ["房间很干净， 服务也好。", "", "太吵了", "早餐“不错”", "", "最后"]
     assert notes_of(path) == [
         "Reading hotel.csv: csv, GB18030, --field 2 (review)",
-        "hotel.csv: records without the chosen field become empty lines (1 of 6).",
+        "hotel.csv: records without the chosen field become empty lines (1 of 6). To choose other fields: --field NAME",
     ]
     # As text it is what its bytes are, the header and all.
     assert lines_of(path, format="text") == [*csv_of(REVIEWS).replace("\r\n", "\n").split("\n")[:-1], "4", "", "5,最后"]
