@@ -33,12 +33,13 @@ def test_by_hand() -> None:
     counts = Tally()
     counts.notice("odd")
     counts.keep("<b>今</b><i>天</i>好")
+    counts.keep("好")
     counts.notice("odd")
     counts.drop_line("empty", "<b></b>")
     counts.drop_line("empty", "")
     assert counts == Tally(
-        lines=3,
-        kept_characters=17,
+        lines=4,
+        kept_characters=18,
         dropped={"empty": Found(2, 7, ["<b></b>"])},
         noticed={"odd": Found(1, 17, ["<b>今</b><i>天</i>好"])},
     )
