@@ -51,7 +51,7 @@ is written `""`. `elmo-zh --print-schema` prints a JSON Schema, from which edito
 本页由 `make docs` 根据 `elmo_zh/config/` 生成，请勿直接修改。
 
 修改设置：用 `--set section.key=value`，或 `make train SET="section.key=value ..."`，\
-或用 `--config` 给出 TOML 文件。一次运行的设置保存在 `RUN/config.toml`。
+或用 `--config` 指定 TOML 文件。一次运行的设置保存在 `RUN/config.toml`。
 
 修改带 * 的设置，不会使已完成的阶段失效。“文本”表示任意文本，空文本写作 `""`。\
 `elmo-zh --print-schema` 打印 JSON Schema，编辑器可以据此补全设置。

@@ -15,7 +15,7 @@ if [ -n "${CORPUS+given}" ]; then
             "CORPUS：$path 不存在。请检查路径（相对于 $(pwd)）。"
     done
     [ $# -gt 0 ] || fail "CORPUS is empty. Give a file or folder of text, or leave out CORPUS= to train on data/sample." \
-        "CORPUS 为空。请给出文本文件或文件夹；要用 data/sample 训练，请去掉 CORPUS=。"
+        "CORPUS 为空。请指定文本文件或文件夹；要用 data/sample 训练，请去掉 CORPUS=。"
 else
     say 'Without CORPUS, a tiny model is trained on the sample text, data/sample.' '没有给出 CORPUS：用示例文本 data/sample 训练一个很小的模型。'
     set -- data/sample
