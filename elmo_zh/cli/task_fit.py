@@ -122,7 +122,7 @@ def _described(report: "FitReport") -> list[str]:
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
     """Return a mixture member's score on held-out labels, and how much it adds to the members before it."""
-    labels = counted(member["num_labels"], "{number} label", "{number} labels")
+    labels = counted(member["num_labels"], "{number} held-out label", "{number} held-out labels")
     change = ""
     if member["without"] is not None:
         change = _(" ({metric} {member} without this model, {member2} with it)").format(
