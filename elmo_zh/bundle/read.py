@@ -196,10 +196,11 @@ def model_line(bundle: Bundle) -> str:
     amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
     history = bundle.history
     training = (first_ten(history.corpus, history.num_sources), amount, format_date(date) if date else "")
-    text = ", ".join(filter(None, training)) or _("unknown text")
+    text = _(", ").join(filter(None, training)) or _("unknown text")
     line = _("Model: {model}, trained on {text}.").format(model=place, text=text)
     if path == DEFAULT_MODEL and STARTER in MODELS:
-        line += " " + _("This is the newest run's model. To use the starter instead: --model starter")
+        message = _("{line} This is the newest run's model. To use the starter instead: --model starter")
+        line = message.format(line=line)
     return line
 
 
