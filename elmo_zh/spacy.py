@@ -165,5 +165,20 @@ def _has_vector(_: Doc | Token) -> bool:
     return True
 
 
+def _set_layers(doc: Doc, layers: NDArray[np.float32]) -> None:
+    doc.user_data["elmo_layers"] = layers
+
+
+def _layers(doc: Doc) -> NDArray[np.float32] | None:
+    """Return the layers of a document; raise ValueError if its tokens were merged or split."""
+    layers = doc.user_data.get("elmo_layers")
+    if layers is not None and layers.shape[1] != len(doc):
+        raise ValueError(
+            f"doc._.elmo_layers: the vectors are of {layers.shape[1]} tokens, the document has {len(doc)}; put elmo_zh"
+            " after the component that merges or splits tokens"
+        )
+    return layers
+
+
 # Set once, at import, so that saved documents have their layers too; `force` is for a module that is imported again.
-Doc.set_extension("elmo_layers", default=None, force=True)
+Doc.set_extension("elmo_layers", getter=_layers, setter=_set_layers, force=True)

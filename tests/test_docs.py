@@ -78,7 +78,7 @@ def test_spacy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert f"(14, {WIDTH})" in printed
     assert f"(4, {WIDTH})" in printed
-    assert printed.count(f"({LAYERS + 1}, {WIDTH})") == 2
+    assert f"({LAYERS + 1}, 4, {WIDTH})" in printed
 
 
 def test_the_starter_as_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,17 @@ def test_a_stream_of_documents(folder: Path, model: str, batch_size: int) -> Non
     assert not together[1].vector.any()
 
 
+def test_layers_of_other_tokens_are_refused(folder: Path) -> None:
+    """spaCy merges the rows of `tensor` with the tokens, but knows nothing of the layers."""
+    nlp = pipeline(folder / "model")
+    doc = nlp(TEXTS[0])
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    with pytest.raises(ValueError, match="tokens, the document has"):
+        _ = doc._.elmo_layers
+    assert nlp.get_pipe("elmo_zh")(doc)._.elmo_layers.shape[1] == len(doc)
+
+
 def test_a_saved_pipeline(folder: Path, tmp_path: Path) -> None:
     nlp = pipeline(folder / "model", layer="top")
     nlp.to_disk(tmp_path / "nlp")
