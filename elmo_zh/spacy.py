@@ -171,7 +171,7 @@ def _set_layers(doc: Doc, layers: NDArray[np.float32]) -> None:
 
 def _layers(doc: Doc) -> NDArray[np.float32] | None:
     """Return the layers of a document; raise ValueError if its tokens were merged or split."""
-    layers = doc.user_data.get("elmo_layers")
+    layers: NDArray[np.float32] | None = doc.user_data.get("elmo_layers")
     if layers is not None and layers.shape[1] != len(doc):
         raise ValueError(
             f"doc._.elmo_layers: the vectors are of {layers.shape[1]} tokens, the document has {len(doc)}; put elmo_zh"
