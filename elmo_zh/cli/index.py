@@ -50,7 +50,7 @@ def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> N
 
     Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that the
     segment command reads, a folder, or - for standard input. INDEX is a folder that contains the vectors of words in
-    their sentences, and the sentences themselves; docs/contexts.md describes it. An interrupted command resumes if it
+    their sentences, and the sentences themselves; docs/indexes.md describes it. An interrupted command resumes if it
     is run again.
 
     \b

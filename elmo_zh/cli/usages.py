@@ -53,7 +53,7 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
 
     Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
     occurrences, words used in a similar way, and the five occurrences nearest to the centre of the usage, with their
-    cosines. docs/contexts.md explains how the number of usages is chosen.
+    cosines. docs/methods.md explains how the number of usages is chosen.
 
     \b
     Example:
@@ -320,7 +320,7 @@ def substitutes(common: Common, /, text: str, options: SubstituteOptions) -> Non
     Use it to see which sense a model gives a word in a sentence. TEXT is one sentence, including its full stop.
     Substitutes are ranked by how well both LMs predict them in coordination with the word, as in 苹果 和 _. With
     --ranking slot, they are ranked by how well they fit in place of the word, which is listed with its own rank.
-    docs/contexts.md has the formulas.
+    docs/methods.md has the formulas.
 
     \b
     Example:

@@ -1,6 +1,6 @@
 """ContextIndex: read an index of occurrences, whose files are memory-mapped and checked when they are first read.
 
-`contexts.build_index` writes them; docs/contexts.md describes them.
+`contexts.build_index` writes them; docs/indexes.md describes them.
 """
 
 from bisect import bisect_left
@@ -117,7 +117,7 @@ class ContextIndex:
             embedder = ElmoEmbedder.load("runs/latest/model")
             index = ContextIndex.build(embedder, "news/", "news.index", split_sentences=True)
 
-        Repeat an interrupted call to resume it. docs/contexts.md describes the choice of words and the folder.
+        Repeat an interrupted call to resume it. docs/indexes.md describes the choice of words and the folder.
 
         Args:
             embedder: The model; it must not be stateful.
