@@ -221,8 +221,8 @@ def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
 
 
 UNDECODABLE = N_("lines with undecodable bytes")
-# A line that is read whole takes about a hundred times its size in memory.
-_LONGEST_EXACT_LINE = 2**22
+# A numbered line is one sentence to the models, which take some kilobytes of memory for each of its characters.
+_LONGEST_EXACT_LINE = 2**18
 _BYTE_ORDER_MARK = "\ufeff"
 # JSON can escape lone surrogates, which no file can hold.
 UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")

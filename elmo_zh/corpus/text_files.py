@@ -84,7 +84,10 @@ def usual_width(head: str) -> int:
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`."""
+    """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`.
+
+    No line that begins and ends within a chunk may be longer.
+    """
     # Pieces of the unfinished line, joined only once.
     fragments: list[str] = []
     length = 0
@@ -93,13 +96,13 @@ def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False
         first, *lines = _LINE_START.split(chunk) if keeps_ends else chunk.split("\n")
         fragments.append(first)
         length += len(first)
+        if length > longest:
+            raise ValueError(number)
         if lines:
             yield "".join(fragments)
             yield from lines[:-1]
             number += len(lines)
             fragments, length = [lines[-1]], len(lines[-1])
-        if length > longest:
-            raise ValueError(number)
     if length:
         yield "".join(fragments)
 

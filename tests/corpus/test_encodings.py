@@ -156,6 +156,13 @@ def test_lines_end_at_line_feeds_and_carriage_returns_wherever_the_chunks_end(te
     assert list(lines_of(text)) == expected
 
 
+@pytest.mark.parametrize("chunks", [["雨\n天天", "天\n雨"], ["雨\n天天", "天"], ["雨\n天", "天天\n\n"]])
+def test_a_whole_line_that_is_too_long_is_named_wherever_it_ends(chunks: list[str]) -> None:
+    assert "".join(whole_lines(chunks, 3)) == "".join(chunks).replace("\n", "")
+    with pytest.raises(ValueError, match=r"^2$"):
+        list(whole_lines(chunks, 2))
+
+
 def test_long_lines_are_cut_between_sentences_so_that_these_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "今天下雨。“明天呢？”他问。" * 5 + "这一句没有完"
     monkeypatch.setattr(module, "LONGEST_LINE", 17)
