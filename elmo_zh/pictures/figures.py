@@ -63,9 +63,10 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
     samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     values = [line["heldout_perplexity"] for line in samples]
-    label = f"biLM {format_figure(values[-1])}" if values else "biLM"
-    style: dict[str, Any] = {"color": DATA_COLOUR, "marker": "o", "markersize": 4, "clip_on": False}
-    axes.plot([line["tokens"] for line in samples], values, label=label, **style)
+    if values:  # a line without points would leave the layout no room for the axes
+        style: dict[str, Any] = {"color": DATA_COLOUR, "marker": "o", "markersize": 4, "clip_on": False}
+        label = f"biLM {format_figure(values[-1])}"
+        axes.plot([line["tokens"] for line in samples], values, label=label, **style)
     for (name, figures), dashes in zip(baselines.items(), ("--", ":"), strict=False):
         label = f"{in_language(name)} {format_figure(figures['perplexity'])}"
         axes.axhline(figures["perplexity"], linestyle=dashes, linewidth=1.4, color=BASELINE_COLOUR, label=label)
@@ -74,7 +75,8 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
     axes.set_yticks(ticks_of_logarithms(*axes.get_ylim()))
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.legend(frameon=False)
+    if values or baselines:
+        axes.legend(frameon=False)
 
 
 def _draw_loss(axes: Axes, losses: Sequence[Mapping[str, Any]]) -> None:

@@ -101,6 +101,9 @@ def test_perplexities_that_are_not_finite_are_not_drawn(value: float) -> None:
 def test_nothing_was_evaluated_or_logged() -> None:
     assert_readable(training_figure([], {}, TITLE, DETAILS))
     assert_readable(training_figure(metrics(120)[1:2], BASELINES, TITLE, []))
+    without_heldout = training_figure(metrics(120)[1:2], {}, TITLE, [])
+    assert_readable(without_heldout)
+    assert all(axes.get_position().height > 0.2 for axes in without_heldout.axes), "the axes collapsed"
 
 
 def test_labels_that_no_font_has_become_numbers_with_a_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
