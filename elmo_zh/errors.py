@@ -72,7 +72,7 @@ class OptionError(ConfigError):
     @classmethod
     def alone(cls, option: str, other: str) -> Self:
         """Return the error for one of two options that only work together."""
-        message = _("{option} and {other} must be used together. Give both or neither.")
+        message = _("{option} and {other} must be used together. Use both or neither.")
         return cls(message.format(option=option, other=other))
 
 

@@ -72,7 +72,7 @@ def other_model(owner: Path, made_with: str, digest: str, given: Path, given_dig
     """Return the error for a given model that is not the model (by its digest) with which `owner` was made."""
     own, other = (full.removeprefix("sha256:")[:_SHOWN_DIGITS] for full in (digest, given_digest))
     message = _(
-        "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Give the first one"
+        "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Use the first one"
         " with --model, or write {path} again."
     )
     return BundleError(message.format(path=owner, model=made_with, own=own, given=given, other=other))

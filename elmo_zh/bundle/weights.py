@@ -230,7 +230,7 @@ def warmed_up(
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
-    """Return the mean state after the last word of sentences of input ids, and the number of sentences averaged."""
+    """Read sentences of input ids; return the mean state at their ends, and the number of sentences averaged."""
     chosen, num_tokens = [], 0
     for sentence in sentences:
         chosen.append(sentence)

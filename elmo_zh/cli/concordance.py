@@ -77,7 +77,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
             folded = tokens = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
         if not queries and not common.segmented:
             common.console.note(
-                _("Files are segmented as set, an index as its model was. To count as in an index, give --index.")
+                _("Files are segmented as set, an index as its model was. To count as in an index, use --index.")
             )
     if not len(tokens.ends):
         raise CorpusError.no_text(first_ten(files) or choice.index)
@@ -370,7 +370,7 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
     Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
     two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words in the
     segmenter's dictionary or in --user-dictionary are left out; with --segmented, tokens of the text are. Delete the
-    rows that are not words, then give the table to segment, index, embed and concordance as a user dictionary.
+    rows that are not words, then pass the table to segment, index, embed and concordance as a user dictionary.
 
     \b
     Example:

@@ -192,7 +192,7 @@ class Common:
     def opened_texts(
         self, files: Sequence[str], *, from_name: str | None = None, **changed: Any
     ) -> Iterator[list["InputText"]]:
-        """Open the texts that a command reads, with `changed` settings in section text."""
+        """Open the texts that a command reads; `changed` overrides settings of section text."""
         from elmo_zh.corpus.input_texts import input_text, opened_inputs
 
         text = replace(self.config.text, **changed)
@@ -386,7 +386,7 @@ def require_one(options: Mapping[str, bool]) -> None:
     """Raise OptionError unless exactly one of two options is given; `options` says for each whether it is."""
     if sum(options.values()) != 1:
         one, other = options
-        raise OptionError(_("Give either {one} or {other}.").format(one=one, other=other))
+        raise OptionError(_("Use either {one} or {other}.").format(one=one, other=other))
 
 
 def _only_standard_input(_context: click.Context, _parameter: object, files: tuple[str, ...]) -> tuple[str, ...]:

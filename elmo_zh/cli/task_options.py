@@ -46,7 +46,7 @@ def checked_reading(common: Common, reading: Reading, kind: str, *, regression: 
     """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        message = _("The task reads {wanted} columns of text, not {given}. Give --text-column once for each.")
+        message = _("The task reads {wanted} columns of text, not {given}. Use --text-column once for each.")
         raise click.UsageError(message.format(given=given, wanted=wanted))
     if kind == "tag":
         refuse_together("tag", {"--skip-unlabelled": reading.skips_unlabelled})

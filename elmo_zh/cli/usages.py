@@ -174,7 +174,7 @@ def _write_senses(common: Common, index: "ContextIndex", senses: "Senses", optio
 def drift(common: Common, /, indexes: tuple[Path, ...], options: DriftShown) -> None:
     """Find words used differently in different periods or texts.
 
-    Give one index per period, oldest first, all made with the same model; or one index and --periods, the column that
+    Pass one index per period, oldest first, all made with the same model; or one index and --periods, the column that
     holds the period of each line. The words that changed most between the first and the last period come first, each
     with the lines of both periods that show the change best, and the cosine between each line and the mean of the
     other period. p is the share of random splits of the documents whose two groups are at least as far apart as the

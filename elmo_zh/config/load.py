@@ -92,7 +92,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        text = _("{path} is not valid TOML: {error}. Correct it or give --config another file.")
+        text = _("{path} is not valid TOML: {error}. Correct it, or use another file with --config.")
         raise ConfigError(text.format(path=path, error=error)) from None
 
 

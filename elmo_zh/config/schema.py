@@ -1,7 +1,7 @@
 """Every setting of the pipeline, with its default, its meaning and its allowed values.
 
-The defaults equal `configs/small.toml`. A field marked `free` cannot change any result (threads, logging, how often to
-evaluate), so changing it never makes a finished stage out of date.
+The defaults equal `configs/small.toml`. Changing a field marked `free` (device, threads, logging, how often to
+evaluate) never makes a finished stage out of date.
 """
 
 from collections.abc import Iterator

@@ -49,7 +49,7 @@ class ScoreOptions:
     )
     pairs: str | None = declare(
         None,
-        "Compare the two sentences of each record: give the names of their columns (or numbers, if there is no"
+        "Compare the two sentences of each record: specify the names of their columns (or numbers, if there is no"
         " header). For each value of the optional column KIND, show the share of pairs whose first sentence is more"
         " probable.",
         metavar="FIRST,SECOND[,KIND]",

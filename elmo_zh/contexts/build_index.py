@@ -222,7 +222,7 @@ class IndexJob:
             return
         raise CorpusError(
             _(
-                "{names}: no word to index among {numbers}. Lower --min-count, give more text, or write the words of"
+                "{names}: no word to index among {numbers}. Lower --min-count, use more text, or write the words of"
                 " --words as the segmenter splits them."
             ).format(
                 names=", ".join(text.name for text in self.texts[:3]),

@@ -135,7 +135,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
     if len(periods) < 2:
         raise ElmoZhError(
             _(
-                "At least two periods are needed. Give several indexes, or --periods with a column that has several"
+                "At least two periods are needed. Use several indexes, or --periods with a column that has several"
                 " values. Columns of {path}: {columns}"
             ).format(path=indexes[0].path, columns=", ".join(indexes[0].columns))
         )

@@ -34,7 +34,7 @@ from elmo_zh.text.normalise import build_normaliser
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-NOT_IN_TEXTS = N_("{word} is not in {path}. Give a word of its texts, as the segmenter splits them.")
+NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word of its texts, as the segmenter splits them.")
 NO_VECTORS = N_(
     "{path} has no vectors of {word}, because an index leaves out rare words and some occurrences of frequent words."
     " Write it again with --max-per-word 0 and a lower --min-count."

@@ -71,7 +71,7 @@ def load_word_list(path: Path, normalise: Callable[[str], str] = str) -> frozens
     """Read and normalise a file with one word per line; raise CorpusError if it has no words."""
     words = form_words(iter_lines(path), normalise)
     if not words:
-        raise CorpusError(_("{path} contains no words. Give a file with one word per line.").format(path=path))
+        raise CorpusError(_("{path} contains no words. Use a file with one word per line.").format(path=path))
     return words
 
 

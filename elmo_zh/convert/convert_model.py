@@ -74,7 +74,7 @@ def _opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
         yield source
         return
     if not source.is_file() or not zipfile.is_zipfile(source):
-        message = _("{path} is neither a folder nor a zip archive. Give the folder or zip archive of a model.")
+        message = _("{path} is neither a folder nor a zip archive. Use the folder or zip archive of a model.")
         raise BundleError(message.format(path=source))
     make_folder(unpacked)
     try:
@@ -103,7 +103,7 @@ def _unpack(source: Path, folder: Path) -> None:
             require_disk_space(folder / source.name, needed, advice="TMPDIR=FOLDER")
             for entry, name in wanted.items():
                 if (path := folder / name).exists():
-                    message = _("{path} contains several files named {name}. Unpack it, and give the right folder.")
+                    message = _("{path} contains several files named {name}. Unpack it, and use the right folder.")
                     raise BundleError(message.format(path=source, name=name))
                 # zipfile never reads more of an entry than the size that it claims.
                 with archive.open(entry) as packed, path.open("wb") as unpacked:
@@ -182,7 +182,7 @@ def _read_published(folder: Path, settings: Conversion, reporter: Reporter) -> B
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
     shape = parse_shape(options, options_path, num_tokens)
     if shape.characters and not shape.characters.is_published:
-        message = _("{path} belongs to an ELMoForManyLangs model in a bundle. Give the whole bundle.")
+        message = _("{path} belongs to an ELMoForManyLangs model in a bundle. Use the whole bundle.")
         raise BundleError(message.format(path=options_path))
     token_embeddings = settings.token_embeddings or next(iter(_named(folder, "vocab_embedding.hdf5")), None)
     if reads_characters:
@@ -211,7 +211,7 @@ def _find_weights(folder: Path) -> Path:
     weights = [path for path in files if ForeignFile(path).has_group("RNN_0")]
     if not weights and (folder / "checkpoint").is_file():
         message = _(
-            "{path} is a TensorFlow checkpoint. Write its weights as HDF5 with bilm-tf's bin/dump_weights.py, and give"
+            "{path} is a TensorFlow checkpoint. Write its weights as HDF5 with bilm-tf's bin/dump_weights.py, and use"
             " that file: --weights FILE"
         )
         raise BundleError(message.format(path=folder))

@@ -151,7 +151,7 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
 
 
 def _order(theirs: list[str], ours: list[str]) -> tuple[int, list[int]]:
-    """Return the number of their entries, and the row of each of ours in their table."""
+    """Return the size of their table, and the row in it of each of our entries."""
     numbers = {name: number for number, name in enumerate(theirs)}
     return len(theirs), [numbers[name] for name in ours]
 
@@ -189,7 +189,7 @@ def _parse_shape(
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = _("{path} is not a usable configuration ({error}). Give another one: --options FILE")
+        message = _("{path} is not a usable configuration ({error}). Use another one: --options FILE")
         raise BundleError(message.format(path=path, error=repr(error))) from None
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 

@@ -206,7 +206,7 @@ def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]
             if _is_taken(path, name, tally):
                 if member.flag_bits & 1:
                     raise CorpusError(
-                        _("{name} is encrypted. Unpack the archive with its password and give the folder.").format(
+                        _("{name} is encrypted. Unpack the archive with its password, and use the folder.").format(
                             name=_full_name(name, path)
                         )
                     )
@@ -297,7 +297,7 @@ def _full_name(archive: str, path: str) -> str:
 
 def _packed_twice(name: str) -> CorpusError:
     return CorpusError(
-        _("{name} is packed again inside an archive. Unpack the archive, and give the folder.").format(name=name)
+        _("{name} is packed again inside an archive. Unpack the archive, and use the folder.").format(name=name)
     )
 
 

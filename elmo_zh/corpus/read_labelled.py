@@ -93,7 +93,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
                 labelled = replace(labelled, notes=(encoding, *labelled.notes))
             files.append(labelled)
     if not files:
-        raise CorpusError(_("{path} contains no file of labelled examples. Give another file.").format(path=path))
+        raise CorpusError(_("{path} contains no file of labelled examples. Use another file.").format(path=path))
     for labelled in files:
         require_same_units(labelled, files[0].scheme, files[0].name, by_words=files[0].by_words)
     examples = [example for labelled in files for example in labelled.examples]

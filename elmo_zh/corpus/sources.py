@@ -201,7 +201,7 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[set[P
         elif outside not in (path.resolve(), *path.resolve().parents):
             inside = list(_iter_folder(path, outside))
             if all(kind != _TEXT for _file, kind in inside):
-                message = _("{path} contains no text files. Give files by name, or a folder with text.")
+                message = _("{path} contains no text files. Name the files to read, or use a folder with text.")
                 raise CorpusError(message.format(path=path))
             for file, kind in inside:
                 found[kind].add(file)
@@ -239,7 +239,7 @@ def _expand(argument: str) -> list[tuple[Path, bool]]:
 def spooled_input(path: Path, name: str) -> Source:
     """Return standard input as a source, copied to a new file so that it can be read more than once."""
     if sys.stdin is None:
-        raise CorpusError(_("Standard input is closed. Pipe text into the command, or give a file instead of -."))
+        raise CorpusError(_("Standard input is closed. Pipe text into the command, or use a file instead of -."))
     make_folder(path.parent)
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -260,7 +260,7 @@ def plan_targets(
         if other is not source:
             raise OutputError(
                 _(
-                    "The outputs for {name} and {name2} would both be written to {target}. Give the folder"
+                    "The outputs for {name} and {name2} would both be written to {target}. Specify the folder"
                     " that contains both files, or embed each file separately, with its own --output."
                 ).format(name=other.name, name2=source.name, target=target)
             )

@@ -33,7 +33,7 @@ def describe_unknown_rate(
     segmenter = (bundle.info["segmenter"] or {}).get("name", _("the segmenter used in training"))
     return _(
         "{num_unknown} of the {num_tokens} tokens are outside the model's vocabulary, such as"
-        " {value}. In its held-out text, the share is {rate}. Give Chinese text in the script"
+        " {value}. In its held-out text, the share is {rate}. Use Chinese text in the script"
         " (simplified or traditional) and the domain of the model, raw or segmented with"
         " {segmenter}."
     ).format(

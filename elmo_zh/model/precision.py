@@ -92,7 +92,7 @@ def choose_precision(device: torch.device, num_rows: int, width: int, num_column
 def _products(
     precision: Precision, device: torch.device, num_rows: int, width: int, num_columns: int
 ) -> Callable[[], object]:
-    """Return a function that computes one step's products: forward, back to the inputs, and for the weights."""
+    """Return a function that computes one step's products: outputs, and gradients of the inputs and the weights."""
     rows, d_z = (torch.ones(num_rows, size, device=device).to(precision.dtype) for size in (width, num_columns))
     matrix = torch.ones(width, num_columns, device=device).to(precision.dtype)
     is_packed = can_pack(torch.empty(0, device=device), precision.dtype)

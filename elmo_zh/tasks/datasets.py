@@ -143,7 +143,7 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]
         if len(distinct) < 2 or fold > fold_of.max():
             raise CorpusError(
                 _(
-                    "{folds} folds need more examples than the {number} in this file. Give more data, or lower --folds."
+                    "{folds} folds need more examples than the {number} in this file. Use more data, or lower --folds."
                 ).format(folds=num_folds, number=f"{len(dataset.examples):,}")
             )
         is_dev = place[others] <= distinct[max(1, round(HELD_OUT_FRACTION * len(distinct))) - 1]
@@ -169,7 +169,7 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
         folders = sorted(path for path in folder.iterdir() if path.is_dir())
         raise CorpusError(
             _(
-                "{folder} has no file with train in its name. It contains {value}. Give the path of the labelled"
+                "{folder} has no file with train in its name. It contains {value}. Specify the path of the labelled"
                 " examples: a table, JSON lines or CoNLL."
             ).format(folder=folder, value=_listed(inside or folders) or _("no data"))
         )
@@ -190,7 +190,7 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
     if len(matching) > 1:
         option = "DATA" if part == "train" else f"--{part}"
         raise CorpusError(
-            _("{folder} has several files of {part} examples ({files}). Give one of them: {option}").format(
+            _("{folder} has several files of {part} examples ({files}). Choose one of them: {option}").format(
                 folder=folder, part=part, files=_listed(matching), option=option
             )
         )
@@ -299,7 +299,9 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     for part in ("train", "dev"):
         if not len(dataset.split.parts()[part]):
             raise CorpusError(
-                _("There are no {part} examples. Give more data, or a file of {part} examples.").format(part=part)
+                _("There are no {part} examples. Use more data, or specify a file of {part} examples.").format(
+                    part=part
+                )
             )
     texts = [text for example in dataset.part("train") for text in example.texts]
     if sum(HAN.search(text) is None for text in texts) > _WITHOUT_CHINESE * len(texts):

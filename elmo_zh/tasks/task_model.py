@@ -294,7 +294,7 @@ class TaskModel:
         if not settings.regression and warn_of_new_labels("test", examples, known, reporter, marks_spans=marks_spans):
             raise CorpusError(
                 _(
-                    "{data}: most labels are new to the task, which knows {known}. Give data that uses the task's"
+                    "{data}: most labels are new to the task, which knows {known}. Use data with the task's"
                     " labels, or name the column that holds them: --label-column NAME"
                 ).format(data=data, known=", ".join(count_labels([known], marks_spans=marks_spans))[:200])
             )
@@ -323,7 +323,7 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
     raise BundleError(
         _(
             "{path}, the model that {path2} was trained on, was not found at that path, beside the task or among the"
-            " installed models. Give the folder of the original model with --model, or in Python with"
+            " installed models. Specify the folder of the original model with --model, or in Python with"
             " TaskModel.load(path, model=...). {advice}"
         )
         .format(path=path, path2=layout.path, advice=explain_no_starter(path))

@@ -233,7 +233,7 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
         raise RunError(
             _(
                 "The vocabulary of {text} would contain {count} (vocab.min_count = {min_count}), but training needs"
-                " several. Give more text, lower the limit, or check how the text is segmented."
+                " several. Use more text, lower the limit, or check how the text is segmented."
             ).format(text=text, count=counted(num_words, "{number} word", "{number} words"), min_count=config.min_count)
         )
     if not selected.coverage:

@@ -107,7 +107,7 @@ def load_words(path: Path, entries: Entries | None = None) -> dict[str, int]:
         prepared = ((entries.prepare(line, number), number) for line, number in lines)
         lines = [(word, number) for word, number in prepared if word]
     if not lines:
-        raise RunError(_("{path} contains no words. Give a file with one word per line.").format(path=path))
+        raise RunError(_("{path} contains no words. Use a file with one word per line.").format(path=path))
     words: dict[str, int] = {}
     for word, number in lines:
         words.setdefault(word, number)

@@ -135,7 +135,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 def _require_text(path: Path, file: BufferedReader) -> None:
     head = file.peek()
     if head.startswith(_ARCHIVES) or is_tar(head[:512]):
-        raise RunError(_("{path} is an archive. Unpack it, and give the file of vectors in it.").format(path=path))
+        raise RunError(_("{path} is an archive. Unpack it, and use the file of vectors in it.").format(path=path))
     is_text = b"\0" not in head and 100 * len(head.translate(None, _CONTROL)) >= 99 * len(head)
     for start, kind, load in _KINDS:
         if start.match(head) and not (is_text and start is _HEADER):
@@ -148,9 +148,7 @@ def _require_text(path: Path, file: BufferedReader) -> None:
                 )
             )
     if not is_text:
-        raise RunError(
-            _("{path} is not text. Give vectors in the text format of word2vec, in UTF-8.").format(path=path)
-        )
+        raise RunError(_("{path} is not text. Use vectors in the text format of word2vec, in UTF-8.").format(path=path))
 
 
 class _Rows:
@@ -193,7 +191,7 @@ class _Rows:
         raise RunError(
             _(
                 "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}"
-                " (model.projection_dim), separated by spaces. Give dense vectors of that length."
+                " (model.projection_dim), separated by spaces. Use dense vectors of that length."
             ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=self._dimension)
         )
 

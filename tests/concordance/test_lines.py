@@ -190,7 +190,7 @@ def test_dates_order_parts_and_longer_words_are_mentioned(odd_table: Path) -> No
     answer = elmo_zh("frequencies", odd_table, "--word", "苹果", "--by", "日期", "--json")
     assert [row["part"] for row in answer.result()["rows"][1:]] == ["2020/3/7", "2020/10/1"]
     assert "'*苹果*'" in answer.stderr
-    assert "give --index" in answer.stderr
+    assert "use --index" in answer.stderr
     assert "日期" in answer.stderr
 
 
@@ -244,7 +244,7 @@ def test_the_next_command_repeats_what_was_typed(folder: Path) -> None:
         ("concordance 苹果 --index index --usage 9", "--usage 9; expected 1<=N<="),
         ("concordance 苹果 rows.csv --containing 鱼", "苹果 does not occur (鱼)"),
         ("concordance 苹果 blank.txt", "blank.txt: no text found"),
-        ("keywords rows.csv", "Give either --where CONDITION or --against INDEX."),
+        ("keywords rows.csv", "Use either --where CONDITION or --against INDEX."),
         ("keywords rows.csv --where source~rows", "One of the two sets of lines contains no tokens"),
     ],
 )

@@ -137,7 +137,7 @@ def test_given_words_have_a_row_in_any_case(
 def test_a_list_without_words(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("<S>\n</S>\n<UNK>\n\n", encoding="utf-8")
-    assert message_of(RunError, lambda: load_words(path)).startswith(f"{path} contains no words. Give a file with one")
+    assert message_of(RunError, lambda: load_words(path)).startswith(f"{path} contains no words. Use a file with one")
 
 
 # Words that the vocabulary refuses, by `vocab.refuse`

@@ -270,7 +270,7 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
         notes.append(
             _(
                 "positions are assumed to count characters, which may be wrong for {number} spans in texts with emoji:"
-                " if they count UTF-16 units, as browsers do, add the text of each span, which shows it"
+                " if they count UTF-16 units, as browsers do, add the text of each span, so that this can be detected"
             ).format(number=f"{num_astral:,}")
         )
     sample = spans[:_SAMPLE_SPANS]

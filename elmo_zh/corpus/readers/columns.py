@@ -75,7 +75,7 @@ def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:
     """Return the error for a column that a table lacks."""
     return CorpusError(
         _(
-            "{name} has no column {column}. Its first row is: {row}. Give one of these names, or a column number,"
+            "{name} has no column {column}. Its first row is: {row}. Use one of these names, or a column number,"
             " counting from 1."
         ).format(name=name, column=repr(column), row=shown_names(header))
     )

@@ -19,7 +19,7 @@ from elmo_zh.language import N_, _
 
 Span = tuple[int, int, str]
 OUTSIDE = "O"
-NO_EXAMPLES = N_("{name} has no labelled examples. Give a table of texts and labels, JSON lines, or CoNLL.")
+NO_EXAMPLES = N_("{name} has no labelled examples. Use a table of texts and labels, JSON lines, or CoNLL.")
 _TAG = re.compile(r"([BIMESLU])(?:[-_](.+))?")
 
 
@@ -62,7 +62,7 @@ def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words:
     """Raise CorpusError unless a file is tagged like the `other` data: spans or single units, words or characters."""
     if bool(labelled.scheme) != bool(scheme) or labelled.by_words != by_words:
         raise CorpusError(
-            _("{name} has {tags}, but {other} has {other_tags}. Give data with the same kind of tag.").format(
+            _("{name} has {tags}, but {other} has {other_tags}. Use data with the same kind of tag.").format(
                 name=labelled.name,
                 tags=describe_tags(labelled.scheme, by_words=labelled.by_words),
                 other=other,

@@ -33,7 +33,7 @@ LAYOUTS = {
     "columns": N_(
         "{names}: the lines have columns, all of which are read. To choose one, add: --input-format {example} --field 2"
     ),
-    "format": N_("{names}: the text looks like {example}, which is read as words. Add: --input-format {example}"),
+    "format": N_("{names}: the text looks like {example}, but is read as plain text. Add: --input-format {example}"),
     "line starts": N_(
         "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
         " tab after it and add: --input-format tsv --field 2"

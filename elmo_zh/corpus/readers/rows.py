@@ -118,7 +118,7 @@ def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]
             if bad is None:
                 raise CorpusError(
                     _(
-                        "{name}: line {number} is not JSON ({error}). Give one JSON object per line, or read the file"
+                        "{name}: line {number} is not JSON ({error}). Write one JSON object per line, or read the file"
                         " as plain text: --input-format text"
                     ).format(name=text.name, number=line_number, error=error)
                 ) from None

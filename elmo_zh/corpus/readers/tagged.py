@@ -250,7 +250,7 @@ def _listed(where: str, tokens: Any, tags: Any) -> Sentence:
     num_tokens, num_tags = (len(items) if isinstance(items, list | str) else 0 for items in (tokens, tags))
     if num_tokens != num_tags or isinstance(tags, str):
         raise CorpusError(
-            _("{where} has {a} tokens and {b} tags. Give one tag per token.").format(
+            _("{where} has {a} tokens and {b} tags. Write one tag per token.").format(
                 where=where, a=num_tokens, b=num_tags
             )
         )

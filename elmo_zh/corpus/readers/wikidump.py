@@ -81,7 +81,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
 def _require_dump(text: DecodedText, root: Any) -> None:
     if root.getroottree().docinfo.internalDTD is not None:
         raise CorpusError(
-            _("{name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Give another file.").format(
+            _("{name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Use another file.").format(
                 name=text.name
             )
         )
