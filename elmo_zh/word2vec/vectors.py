@@ -214,6 +214,8 @@ class _Rows:
             vector = _parse_vector(fields[1:])
             if vector is None:
                 self._entries.leave_out(number, word, _("has something that is not a finite number"))
+            elif prepared == word and row in vectors:
+                self._entries.leave_out(number, word, _("has a vector in an earlier line"))
             else:
                 vectors.setdefault(row, vector)
 

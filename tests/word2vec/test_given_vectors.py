@@ -55,7 +55,6 @@ ALL = {"好": [1, 2, 3], "天气": [4, 5, 6], "苹果": [7, 8, 9]}
         ROWS.replace(" ", "\t"),
         ROWS.replace(" ", "  "),
         f"6 3\n<unk> 0 0 0\n</s> 0 0 1\n没有 1 1 1\n{ROWS}",
-        f"4 3\n{ROWS}好 9 9 9\n",
         gzip.compress(f"3 3\n{ROWS}".encode()),
     ],
     ids=type,
@@ -69,6 +68,12 @@ def test_words_are_prepared_as_the_text_is(tmp_path: Path) -> None:
     expected = {"APP": [7, 8], "头发": [3, 4], "12": [9, 0]}
     assert read(tmp_path, content, 2, script="simplified") == (expected, "")
     assert read(tmp_path, content, 2, fold_fullwidth=False)[0] == {"APP": [7, 8]}
+
+
+def test_a_word_that_comes_twice_keeps_its_first_vector_and_the_second_is_counted(tmp_path: Path) -> None:
+    vectors, warning = read(tmp_path, "3 2\nAPP 7 8\n12 9 0\nAPP 1 2\n", 2)
+    assert vectors == {"APP": [7, 8], "12": [9, 0]}
+    assert "1 entry without effect. line 4: APP has" in warning
 
 
 @pytest.mark.parametrize(
