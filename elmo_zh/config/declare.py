@@ -16,7 +16,7 @@ from elmo_zh.errors import ConfigError
 from elmo_zh.language import N_, _
 
 LAYER_NAMES = ("all", "average", "top", "mix")
-_LAYERS_ALLOWED = "all, average, top, mix, the number of a layer (0, 1, ...), or numbers such as 1,2"
+_LAYERS_ALLOWED = N_("all, average, top, mix, the number of a layer (0, 1, ...), or numbers such as 1,2")
 
 
 class Layers(str):

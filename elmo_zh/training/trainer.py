@@ -87,6 +87,8 @@ class Trainer:
             self._clock = time.monotonic() - self.elapsed_seconds
             if self.step == 0:
                 self._evaluate_sample()
+            elif self.is_finished and self.checkpoints.best_step() is None:
+                self._rate_last_checkpoint()
             while self.step < self.schedule.num_steps:
                 progress.update(tokens_per_step, loss=self._train_step())
                 if (stop := self._stop_signals.pending()) and self.step < self.schedule.num_steps:
@@ -107,6 +109,11 @@ class Trainer:
             raise SystemExit(128 + reason)
         message = _("Stopped after train.max_minutes = {minutes:g}. The same command continues from step {step:,}.")
         self.reporter.note(message.format(minutes=self.config.max_minutes, step=self.step))
+
+    def _rate_last_checkpoint(self) -> None:
+        """Evaluate a checkpoint that an interruption left and that a smaller train.max_tokens made the last one."""
+        if figures := self._evaluate_sample():
+            self.checkpoints.update_state(self.step, {"heldout_sample": asdict(figures)})
 
     def _train_step(self) -> float:
         started_at = time.monotonic()

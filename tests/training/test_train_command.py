@@ -92,6 +92,15 @@ def test_a_larger_budget_goes_on(run: Path) -> None:
     assert "Resuming from step 120 of 1." in train(run, "--set", f"train.max_tokens={STEP_TOKENS}").stderr
 
 
+def test_a_budget_below_an_interrupted_step_still_measures_the_model(untrained_run: Path) -> None:
+    with changed_loss(4, sending(signal.SIGINT)):
+        assert train(untrained_run).status == 130  # before the first evaluation
+    answer = train(untrained_run, "--set", f"train.max_tokens={STEP_TOKENS}")
+    assert "Resuming from step 5 of 1." in answer.stderr
+    assert "Results on all held-out text, checkpoint from step 5: perplexity " in answer.stderr
+    assert "No text was held out" not in answer.stderr
+
+
 OTHER_TEXT = "今天没有下雨。我们去看海。\n" * 11
 
 
