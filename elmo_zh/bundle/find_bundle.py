@@ -15,6 +15,7 @@ from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import LATEST, RunDir, is_run
 from elmo_zh.run.outputs import NOT_REPLACED, kind_of
+from elmo_zh.run.record import load_record
 
 DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.
@@ -121,7 +122,9 @@ def next_step_of_run(path: Path) -> str:
     if BundleLayout(run.model).info.is_file():
         step = command("embed", "file.txt", "--model", run.model)
     elif run.checkpoints.is_dir():
-        step = command("export", "--run", path)
+        training = load_record(run.stage_record("train"), damaged_is_none=True)
+        is_stopped = bool(training) and not training.get("finished")
+        step = command("train" if is_stopped else "export", "--run", path)
     else:
         step = train_command(run=str(path))
     return _("Next: {command}").format(command=step)

@@ -6,7 +6,9 @@ import pytest
 from drawn_bundles import install_model
 
 from elmo_zh.bundle.find_bundle import default_bundle, explain_no_bundle
+from elmo_zh.run.files import sealed, write_json
 from elmo_zh.run.outputs import write_mark
+from elmo_zh.run.record import RECORD_FORMAT
 
 
 def make_run(path: str, *parts: str) -> None:
@@ -32,6 +34,13 @@ def test_what_is_there_instead(path: str, parts: tuple[str, ...], step: str) -> 
     told = explain_no_bundle(Path(path))
     assert told.startswith(path.removesuffix("/model"))
     assert step in told
+
+
+def test_training_that_was_stopped_goes_on_before_its_export() -> None:
+    make_run("runs/stopped", "checkpoints")
+    record = {"stage": "train", "format": RECORD_FORMAT, "finished": False}
+    write_json(Path("runs/stopped/stages/train.json"), sealed(record))
+    assert "elmo-zh train --run runs/stopped" in explain_no_bundle(Path("runs/stopped"))
 
 
 def test_another_folder_of_elmo_zh_or_of_another_program() -> None:
