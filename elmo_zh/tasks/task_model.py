@@ -152,7 +152,7 @@ def _require_sound(description: TaskDescription) -> None:
         "labels": settings.regression or len(description.labels) == sizes.num_outputs,
         "scheme": description.scheme in ("", *SCHEMES),
         "alphabet": "characters" not in inputs or len(description.alphabet) == sizes.num_characters - FIRST_CHARACTER,
-        "sizes": sizes.num_layers <= _MOST_LAYERS,
+        "sizes": sizes.num_layers <= _MOST_LAYERS and max(vars(sizes).values()) < 2**31,
         "members": set(description.members) <= set(MEMBERS),
         "model": {"path", "digest", "unknown", "precision"} <= description.model.keys(),
     }

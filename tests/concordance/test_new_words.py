@@ -54,10 +54,8 @@ def test_the_list_of_words_is_a_user_dictionary(tmp_path: Path, sample_run: Samp
     Path("words.tsv").unlink()  # the index has a copy
     index = ContextIndex.load("a.index")
     assert "负载均衡" in index.words
-    asked = elmo_zh(
-        "neighbours", "很", "--in", "它很负载均衡", "--index", "a.index", "--model", sample_run.model, "--json"
-    )
-    assert asked.result()["tokens"] == ["它", "很", "负载均衡"]
+    typed = ("neighbours", "很", "--in", "它很负载均衡", "--index", "a.index", "--model", sample_run.model)
+    assert elmo_zh(*typed, "--json").result()["tokens"] == ["它", "很", "负载均衡"]
     Path("a.index/user_dictionary.txt").write_text("别的\n", encoding="utf-8")
-    message = elmo_zh("senses", "负载均衡", "--index", "a.index").only_error()
+    message = elmo_zh(*typed).only_error()
     assert message.startswith("a.index/user_dictionary.txt is damaged")
