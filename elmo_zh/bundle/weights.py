@@ -156,9 +156,10 @@ def load_model(
         for name, values in zip(entry.parameters, parts, strict=True):
             if entry.direction is None:
                 arrays[name] = values.reshape(sizes[name])
-            else:
-                target = arrays.setdefault(name, np.empty(sizes[name], np.float32))[entry.direction]
-                target[...] = values.reshape(target.shape)
+                continue
+            if name not in arrays:
+                arrays[name] = np.empty(sizes[name], np.float32)
+            arrays[name][entry.direction] = values.reshape(sizes[name][1:])
     return ModelWeights(shape=shape, arrays=arrays)
 
 

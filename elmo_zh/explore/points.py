@@ -336,12 +336,12 @@ def agreements(colourings: Mapping[str, Colouring], words: Sequence[WordPoints])
     from sklearn.metrics import adjusted_rand_score
 
     ends = np.cumsum([0, *(len(word.occurrences) for word in words)]).tolist()
-    found: dict[str, list[Any]] = {name: [] for name in colourings if name.startswith("label:")}
-    for name, of_words in found.items():
+    agreement: dict[str, list[Any]] = {name: [] for name in colourings if name.startswith("label:")}
+    for name, of_words in agreement.items():
         for word, start in zip(words, ends, strict=False):
             labels = colourings[name]["points"][start : start + len(word.occurrences)]
             pairs = [pair for pair in zip(word.usages.tolist(), labels, strict=True) if pair[1] is not None]
             has_two = len({label for _usage, label in pairs}) > 1
             value = round(float(adjusted_rand_score(*zip(*pairs, strict=True))), 4) if has_two else None
             of_words.append(value if value is None else [value, len(pairs)])
-    return found
+    return agreement
