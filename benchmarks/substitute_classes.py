@@ -1,12 +1,11 @@
 """How many of the first ten substitutes are in the word's class of a thesaurus?
 
-Usage: python benchmarks/substitute_classes.py BUNDLE TAGGED.conllu THESAURUS [--judge FILE.tsv]
+Usage: python benchmarks/substitute_classes.py BUNDLE TAGGED.conllu THESAURUS
 
 At drawn places of nouns, verbs and adjectives in sentences with universal part-of-speech tags, by both rankings; each
 mean with an interval by drawing places again. THESAURUS has lines of a code and its words, separated by spaces; codes
 with the same first four characters are one class, and other codes than those of eight characters are left out (the form
-of Tongyici Cilin). --judge writes some places for readers: the sentence, and two lists in random order. The key is
-written to FILE.key: which of them is by pattern.
+of Tongyici Cilin).
 """
 
 import argparse
@@ -52,7 +51,7 @@ def draw_places(
     embedder: ElmoEmbedder, path: Path, classes: dict[str, set[str]], count: int, seed: int
 ) -> dict[str, list[Place]]:
     """Return so many places of each part of speech, of words that the model and the thesaurus know."""
-    _, vocabulary = embedder.bundle.require_probabilities()
+    vocabulary = embedder.bundle.require_probabilities()
     pools = defaultdict(list)
     for sentence in iter_sentences(path):
         tokens = [word for word, _ in sentence]
@@ -66,20 +65,6 @@ def draw_places(
 def describe(values: Sequence[float]) -> str:
     low, high = interval(values)
     return f"{np.mean(values):.3f} ({low:.3f} to {high:.3f})"
-
-
-def write_judged(path: Path, places: Sequence[Place], words: dict[str, list[list[str]]], seed: int) -> None:
-    """Write places with both lists in random order, and which of them is by pattern."""
-    drawn = random.Random(seed)
-    rows, key = ["number\tsentence\tA\tB"], ["number\tpattern"]
-    for number, (tokens, position) in enumerate(places, start=1):
-        names = drawn.sample(RANKINGS, 2)
-        lists = [" ".join(words[name][number - 1]) for name in names]
-        marked = "".join(f"[{token}]" if place == position else token for place, token in enumerate(tokens))
-        rows.append("\t".join([str(number), marked, *lists]))
-        key.append(f"{number}\t{'AB'[names.index('pattern')]}")
-    for target, lines in ((path, rows), (Path(f"{path}.key"), key)):
-        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def report(arguments: argparse.Namespace) -> Iterator[str]:
@@ -101,10 +86,6 @@ def report(arguments: argparse.Namespace) -> Iterator[str]:
     for row, tag in enumerate([*drawn, "all"]):
         part = slice(None) if tag == "all" else slice(row * arguments.places, (row + 1) * arguments.places)
         yield f"{tag:8}" + "".join(f" {describe(shares[name][part]):>23}" for name in RANKINGS)
-    if arguments.judge:
-        chosen = random.Random(arguments.seed).sample(range(len(places)), arguments.judged)
-        own = {name: [found[number] for number in chosen] for name, found in words.items()}
-        write_judged(arguments.judge, [places[number] for number in chosen], own, arguments.seed)
 
 
 def main() -> None:
@@ -114,8 +95,6 @@ def main() -> None:
     parser.add_argument("thesaurus", type=Path, metavar="THESAURUS", help="lines of a code and its words")
     parser.add_argument("--places", type=int, default=100, help="places of each part of speech (default 100)")
     parser.add_argument("--seed", type=int, default=36, help="seed of the draw (default 36)")
-    parser.add_argument("--judge", type=Path, metavar="FILE", help="also write places for readers to this TSV file")
-    parser.add_argument("--judged", type=int, default=50, help="how many of these (default 50)")
     for line in report(parser.parse_args()):
         print(line, flush=True)
 

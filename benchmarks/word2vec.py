@@ -1,12 +1,11 @@
 """Speed and quality of the word2vec implementations on the text of a run.
 
 Usage: python benchmarks/word2vec.py RUN [--every N] [--implementation gensim|torch] [--algorithm cbow|skipgram]
-           [--dimension P] [--epochs N] [--seed N] [--similarity FILE...] [--analogies FILE...]
+           [--dimension P] [--epochs N] [--seed N] [--similarity FILE...]
 
 RUN has been segmented and has a vocabulary. Of its training text every N-th sentence is taken. Prints one JSON object:
-seconds and processor seconds of training, Spearman's correlation with people's judgement of similarity (lines of
-"word TAB word TAB score"), and the fraction of analogies that the nearest vector solves ("a b c d" a line, by
-b - a + c). Pairs and analogies with a word outside the vocabulary are left out. All files may be compressed.
+seconds and processor seconds of training, and Spearman's correlation with people's judgement of similarity (lines of
+"word TAB word TAB score"). Pairs with a word outside the vocabulary are left out. All files may be compressed.
 """
 
 import argparse
@@ -54,20 +53,6 @@ def similarity(path: Path, rows: dict[str, int], vectors: Array) -> dict[str, An
     return {"spearman": round(spearman, 4), "pairs": len(found), "of": num_pairs}
 
 
-def analogies(path: Path, rows: dict[str, int], vectors: Array) -> dict[str, Any]:
-    questions = [line.split() for line in iter_lines(path) if len(line.split()) == 4]
-    covered = np.array([[rows[word] for word in words] for words in questions if all(word in rows for word in words)])
-    solved = 0
-    for start in range(0, len(covered), 256):
-        chosen = covered[start : start + 256]
-        a, b, c, d = chosen.T
-        scores = (vectors[b] - vectors[a] + vectors[c]) @ vectors.T
-        for given in (a, b, c):
-            scores[np.arange(len(chosen)), given] = -np.inf
-        solved += int((scores.argmax(1) == d).sum())
-    return {"accuracy": round(solved / len(covered), 4), "questions": len(covered), "of": len(questions)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
@@ -78,7 +63,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--similarity", type=Path, nargs="*", default=[])
-    parser.add_argument("--analogies", type=Path, nargs="*", default=[])
     arguments = parser.parse_args()
     run = RunDir(arguments.run)
     vocabulary = load_vocabulary(run.vocab)
@@ -104,7 +88,6 @@ def main() -> None:
         "processor_microseconds_per_token": round(1e6 * processor_seconds / num_tokens / arguments.epochs, 2),
     }
     figures |= {path.name: similarity(path, rows, vectors) for path in arguments.similarity}
-    figures |= {path.name: analogies(path, rows, vectors) for path in arguments.analogies}
     print(json.dumps(figures, ensure_ascii=False))
 
 
