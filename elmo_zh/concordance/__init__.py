@@ -38,7 +38,8 @@ class ConcordanceOptions:
     containing: str | None = declare(None, "Keep only lines with a match for this regular expression.", metavar="REGEX")
     usage: int | None = declare(
         None,
-        "Keep only lines with this usage of the word, numbered as in the output of senses. Needs an index.",
+        "Keep only lines with this usage of the word; usages are numbered from 1, as senses prints them. Needs an"
+        " index.",
         least=1,
         metavar="N",
     )

@@ -16,7 +16,7 @@ from elmo_zh.contexts.index import NO_VECTORS, ContextIndex
 from elmo_zh.contexts.index_files import IndexedLine, free_name, note_type, require_column
 from elmo_zh.contexts.nearest import unit_rows
 from elmo_zh.errors import ConfigError, ElmoZhError, OptionError
-from elmo_zh.language import _, ngettext
+from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
 from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.tables import cell, save_rows
@@ -209,12 +209,9 @@ def note_longer_words(
     is_wanted = np.ones(len(table.ends), np.bool_) if wanted is None else wanted
     count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
     if count > 0:
-        message = ngettext(
-            "{word} also stands inside longer words ({count:,} time), which are not counted. To see them:"
-            " concordance {wider}",
-            "{word} also stands inside longer words ({count:,} times), which are not counted. To see them:"
-            " concordance {wider}",
-            count,
+        message = _(
+            "{word} also stands inside longer words, which are not counted ({count:,}). To see them:"
+            " concordance {wider}"
         )
         reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
 

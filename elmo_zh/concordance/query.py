@@ -312,8 +312,8 @@ def _parts(condition: str) -> Iterator[tuple[str, str, str]]:
             raise ConfigError(
                 _(
                     "--where {condition!r}: cannot read {part!r}. Write conditions as NAME OPERATOR VALUE, joined by"
-                    " and, such as: year ~ 2019|2020 and source ~ news. Put names and values with special characters,"
-                    " or with the words and and or, in quotes."
+                    " and, such as: year ~ 2019|2020 and source ~ news. Put a name or a value in quotes if it contains"
+                    " special characters, 'and' or 'or'."
                 ).format(condition=condition, part=condition[place:].strip())
             )
         yield match["name"], match["sign"], match["value"]

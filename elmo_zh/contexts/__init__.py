@@ -173,7 +173,7 @@ class DriftShown(DriftOptions):
     )
     top: int = declare(10, "Maximum number to show.", least=1)
     lines: int = declare(
-        3, "Maximum number of lines to show for each word from each of the first and last periods.", least=0
+        3, "Show at most this many lines for each word from the first period, and as many from the last.", least=0
     )
 
 

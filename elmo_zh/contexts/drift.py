@@ -300,7 +300,7 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
             raise ElmoZhError(
                 _(
                     "{path} and {path2} were made with different models, or a different --precision or"
-                    " --unknown, so their vectors cannot be compared. Rebuild one as the other was made:"
+                    " --unknown, so their vectors cannot be compared. Rebuild one with the settings of the other:"
                     " index --model"
                 ).format(path=old.path, path2=new.path)
             )

@@ -207,12 +207,9 @@ def note_type(columns: Mapping[str, Column], name: str, reporter: Reporter) -> N
     kind = column_type(columns[name].counts, wants_dates=bool(unit))
     if kind.name == "text" or (kind.name == "numbers" and not kind.num_others):
         return
-    message = _("{name}: compared as {kind}").format(name=name, kind=_(NAMES_OF_TYPES[kind.name]))
-    if kind.num_others:
-        message = _("{message}; cells of another type: {count:,}, such as {example!r}").format(
-            message=message, count=kind.num_others, example=kind.example[:20]
-        )
-    reporter.note(message)
+    others = f"{kind.num_others:,} ({kind.example[:20]!r})" if kind.num_others else "0"
+    message = _("{name}: compared as {kind}; cells of another type: {others}")
+    reporter.note(message.format(name=name, kind=_(NAMES_OF_TYPES[kind.name]), others=others))
 
 
 class ColumnBuilder:

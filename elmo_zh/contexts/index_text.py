@@ -24,7 +24,7 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.arrays import ArrayWriter, save_npy
 from elmo_zh.run.files import write_json
-from elmo_zh.run.reporter import Reporter, counted, first_ten
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.text.preparation import find_tokens
 from elmo_zh.vocabulary.vocabulary import is_word
 
@@ -87,9 +87,8 @@ def word_former(embedder: ElmoEmbedder, *, segmented: bool) -> Callable[[str], s
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
-    return _("The tokens of the text do not include {words} from {argument}: {words2}").format(
-        words=counted(len(words), "{number} word", "{number} words"), argument=argument, words2=first_ten(words)
-    )
+    message = _("{argument}: words that are not tokens of the text ({number:,}): {words}")
+    return message.format(argument=argument, number=len(words), words=first_ten(words))
 
 
 class Sampler:

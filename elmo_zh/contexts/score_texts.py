@@ -331,7 +331,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
             _(
                 "{source}: record {line} has no column {name}; besides the first sentence it has: {value}. Correct the"
                 " record or the names in --pairs FIRST,SECOND."
-            ).format(source=source, line=line + 1, name=name, value=", ".join(record.columns) or "none")
+            ).format(source=source, line=line + 1, name=name, value=", ".join(record.columns) or "-")
         )
     return cell
 

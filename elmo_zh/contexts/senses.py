@@ -325,7 +325,7 @@ def _require_different(
     count = len(units) if num_usages is None else len(np.unique(units, axis=0))
     if len(units) < 2 or count < (num_usages or 2):
         text = _(
-            "{word} has {count} different occurrences in layer {layer} of {path}, too few for {num_usages} usages"
+            "{word} has too few different occurrences in layer {layer} of {path} for {num_usages} usages: {count}"
             " (repeated lines count once). Lower --usages, choose another --layer, or index more text."
         )
         gaps = {"word": word, "count": count, "layer": layer, "path": index.path, "num_usages": max(2, num_usages or 0)}

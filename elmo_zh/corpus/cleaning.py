@@ -254,7 +254,7 @@ TOO_LONG = N_("lines too long")
 ONLY_MARKUP = N_("lines of markup only")
 LITTLE_CHINESE = N_("lines with too little Chinese")
 # Why a kept line may deserve a look, and how it was cleaned.
-GARBLED = N_("lines that look wrongly decoded")
+GARBLED = "lines that look wrongly decoded"
 CLEANED = "lines cleaned by text.remove_markup"
 # The Windows-1252 characters for bytes 0x80 to 0x9F; the Latin-1 ones for 0x80 to 0xBF, without the middle dot of
 # Chinese names.

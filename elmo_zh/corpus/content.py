@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from elmo_zh.choices import CORPUS_FORMATS
 from elmo_zh.errors import CorpusError
 from elmo_zh.invocation import needs
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,14 @@ class UnsuitableError(CorpusError):
     """
 
     def __init__(self, name: str, reason: str, advice: str, details: str = "") -> None:
-        template = _("{name}: {reason} ({details}). {advice}") if details else _("{name}: {reason}. {advice}")
-        super().__init__(template.format(name=name, reason=_(reason), details=details, advice=advice))
+        shown = f"{_(reason)} ({details})" if details else _(reason)
+        super().__init__(_("{name}: {reason}. {advice}").format(name=name, reason=shown, advice=advice))
         self.reason = reason
 
 
+TOO_LARGE = N_("too large for its format")
+CONVERT = N_("Convert it to plain text, or to CSV if it is a table.")
+CORRECT = N_("Correct the file, or read it as plain text: --input-format text")
 # The first bytes of files that are not text, with the kind of file.
 _FOREIGN = {
     (b"%PDF-",): "PDF",
@@ -62,7 +65,7 @@ def refuse_foreign(content: Content) -> None:
         head = stream.read(64)
     for starts, kind in _FOREIGN.items():
         if head.startswith(starts):
-            raise UnsuitableError(content.name, kind, _("Convert it to plain text, or a table to CSV."))
+            raise UnsuitableError(content.name, kind, _(CONVERT))
 
 
 def too_long(place: str, longest: int) -> CorpusError:

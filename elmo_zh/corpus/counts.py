@@ -151,10 +151,10 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
 def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
     """Yield one message for each reason why files were skipped, with the first names."""
     for reason, found in sorted(passed_over.items()):
-        names = ", ".join(map(str, found.examples[:3]))
+        names, shown = ", ".join(found.examples[:3]), _(reason)
         if found.count > 3:
-            names = _("{names} and {count:,} more").format(names=names, count=found.count - 3)
-        yield _(SKIPPED).format(reason=_(reason), names=names)
+            names, shown = f"{names}, ...", f"{shown}: {found.count:,}"
+        yield _(SKIPPED).format(reason=shown, names=names)
 
 
 LONGEST_EXAMPLE = 80

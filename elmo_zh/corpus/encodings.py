@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from elmo_zh.corpus.content import Content, UnsuitableError, refuse_foreign, too_long
+from elmo_zh.corpus.content import TOO_LARGE, Content, UnsuitableError, refuse_foreign, too_long
 from elmo_zh.corpus.sources import changed_error
 from elmo_zh.corpus.text_files import LONGEST_LINE, lines_of_chunks, whole_lines, with_line_feeds
 from elmo_zh.errors import CorpusError
@@ -273,8 +273,8 @@ class DecodedText:
         try:
             yield from whole_lines(chunks, longest, keeps_ends=keeps_ends)
         except ValueError as error:
-            place = _("{name}: line {number}").format(name=self.name, number=error)
-            raise too_long(place, longest) from None
+            line = _("line {number}").format(number=error)
+            raise too_long(f"{self.name}: {line}", longest) from None
 
     def head(self, most_characters: int) -> str:
         """Return the start of the text."""
@@ -294,7 +294,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
         if num_characters > longest:
             raise UnsuitableError(
                 text.name,
-                N_("too many characters for its format"),
+                TOO_LARGE,
                 _("Split the file, or read it as plain text: --input-format text"),
                 f"{what}, {longest:,}",
             )

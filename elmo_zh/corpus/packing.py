@@ -24,6 +24,8 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from elmo_zh.corpus.content import (
+    CONVERT,
+    TOO_LARGE,
     Content,
     UnsuitableError,
     import_extra,
@@ -198,7 +200,7 @@ def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]
             yield from _excel_tables(packed, name, unpacked_bytes)
             return
         if "[Content_Types].xml" in names or {"mimetype", "content.xml"} <= names:
-            raise UnsuitableError(name, "DOCX, ODT", _("Convert it to plain text, or a table to CSV."))
+            raise UnsuitableError(name, "DOCX, ODT", _(CONVERT))
         # zipfile never reads past the sizes claimed here, so they are a bound.
         require_expansion(name, packed.seek(0, SEEK_END), unpacked_bytes)
         for member in members:
@@ -224,8 +226,8 @@ _MOST_COLUMNS = 1000
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
     """Yield the non-empty sheets of an Excel file as CSV, which is written while it is read."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
-        raise UnsuitableError(name, N_("an Excel file that is too large"), _("Save each sheet as CSV."))
-    openpyxl = import_extra("openpyxl", f"{name}, an Excel file,")
+        raise UnsuitableError(name, TOO_LARGE, _(CONVERT), f"Excel, {_MOST_EXCEL_BYTES:,}")
+    openpyxl = import_extra("openpyxl", f"{name} (Excel)")
     # openpyxl checks little, so a damaged file can raise anything.
     with damage_as_corpus_error(name, Exception):
         packed.seek(0)

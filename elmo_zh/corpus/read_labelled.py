@@ -87,13 +87,12 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
                 refuse_other_formats(text.name, text.head(2**16))
             labelled = read(text, kind, reading)
             for number, example in enumerate(labelled.examples, start=1):
-                refuse_surrogates(" ".join(example.labels), number, f"{text.name}: the labels")
+                refuse_surrogates(" ".join(example.labels), number, text.name)
             if text.encoding.name != "utf-8":
-                encoding = _("encoding {upper}").format(upper=text.encoding.name.upper())
-                labelled = replace(labelled, notes=(encoding, *labelled.notes))
+                labelled = replace(labelled, notes=(text.encoding.name.upper(), *labelled.notes))
             files.append(labelled)
     if not files:
-        raise CorpusError(_("{path} contains no file of labelled examples. Use another file.").format(path=path))
+        raise CorpusError(_(NO_EXAMPLES).format(name=path))
     for labelled in files:
         require_same_units(labelled, files[0].scheme, files[0].name, by_words=files[0].by_words)
     examples = [example for labelled in files for example in labelled.examples]
@@ -170,11 +169,9 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             label = f"{text.name}: {where}: {example.labels[0][:40]!r} (--regression)"
             raise CorpusError.unexpected(label, _("a number"))
     agreed = examples if reading.regression else _with_agreed_label(examples)
-    left_out[_("left out because the label is {NO_LABEL} (unlabelled)").format(NO_LABEL=repr(_NO_LABEL))] += len(
-        examples
-    ) - len(agreed)
-    form = _("Excel, {note}") if suffix_of(text.content.name) == EXCEL_SUFFIX else _("{kind} format, {note}")
-    notes = (form.format(kind=kind, note=note), *left_out_notes(left_out))
+    left_out[_("left out because of {field}").format(field=f"label: {_NO_LABEL}")] += len(examples) - len(agreed)
+    form = "Excel" if suffix_of(text.content.name) == EXCEL_SUFFIX else kind
+    notes = (f"{form}: {note}", *left_out_notes(left_out))
     return Labelled(name=text.name, examples=agreed, columns=columns, notes=notes)
 
 
@@ -211,7 +208,7 @@ def _open_records(
     `left_out` counts the records that annotators did not accept, by reason.
     """
     if kind == "fasttext":
-        return _iter_fasttext(text), _("labels with {prefix}").format(prefix=_FASTTEXT), ()
+        return _iter_fasttext(text), _FASTTEXT, ()
     if kind in ("csv", "tsv"):
         cells = cells_between_signs(text) or cells_of(text, kind)
         rows = table(text.name, cells, _SAMPLE_RECORDS, skips_blank=True)
@@ -294,13 +291,12 @@ def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: i
         return columns[0]
     shown = "; ".join(_shown_column(sample, column) for column in columns if column is not None)
     message = _(
-        "{name}: cannot tell which of these holds the {what}: {names}. Choose one, by name or by number, counting from"
-        " 1: --{what}-column NAME."
+        "{name}: cannot tell which of these holds the {what}: {names}. Choose one by name or by number, counting from"
+        " 1: --{what}-column NAME"
     )
-    advice = _("For labelled spans, use task fit tag.") if is_label else ""
     what, names = "label" if is_label else "text", shown or shown_names(sample[0])
     kind = UnlabelledError if is_label and not shown else CorpusError
-    raise kind(f"{message.format(name=name, what=what, names=names)} {advice}".rstrip())
+    raise kind(message.format(name=name, what=what, names=names))
 
 
 def _shown_column(sample: Sample, column: int) -> str:

@@ -70,9 +70,7 @@ class Stamp:
         try:
             status = source.path.stat()
         except FileNotFoundError:
-            raise CorpusError(
-                _("{name} no longer exists. Restore it, or leave it out.").format(name=source.name)
-            ) from None
+            raise CorpusError.missing(source.name) from None
         return cls(num_bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
     def require(self, source: Source) -> None:

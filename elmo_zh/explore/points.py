@@ -230,7 +230,10 @@ class PointLabels:
                 place = (full_name(row["file"]), row["line"], row["start"], row["word"])
                 labels = {name: row[name] for name in names}
                 if rows.setdefault(place, labels) != labels:
-                    message = _("{path}: line {number} labels the same place as an earlier line. Keep one of them.")
+                    message = _(
+                        "{path}: line {number} labels the same place as an earlier line, but differently. Keep one of"
+                        " them."
+                    )
                     raise CorpusError(message.format(path=path, number=number))
         return cls(path, names, rows, frozenset(word for source, *_place, word in rows if source in texts))
 

@@ -42,10 +42,10 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], reporter: Re
         reporter.note(line)
     reporter.note(
         _(
-            "segment: {characters} in {lines} of {files}; training text: {train_tokens} in {train_sentences}; held-out"
-            " text: {heldout_tokens} in {heldout_sentences}."
+            "segment: {lines} of {files} (characters: {characters:,}); training text: {train_tokens} in"
+            " {train_sentences}; held-out text: {heldout_tokens} in {heldout_sentences}."
         ).format(
-            characters=counted(counts.characters, "{number} character", "{number} characters"),
+            characters=counts.characters,
             lines=counted(counts.lines, "{number} line", "{number} lines"),
             files=counted(counts.files, "{number} file", "{number} files"),
             train_tokens=counted(counts.train_tokens, "{number} token", "{number} tokens"),
@@ -91,20 +91,19 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str]) -> Iterator[str]:
         ).format(name=name, number=number)
     if num_undecodable := result.total.num_dropped(UNDECODABLE):
         yield _(
-            "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes"
-            " replace; stages/segment.json in the run folder shows how many characters each source lost."
+            "Left out because of bytes that cannot be decoded: {num_undecodable}. To keep them, use --bad-bytes replace"
         ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
     if garbled := result.total.noticed.get(GARBLED):
         yield _(
-            "{lines} may have been decoded with the wrong encoding, such as: {examples} ... Specify the right encoding"
+            "{lines} may have been decoded with the wrong encoding, such as '{example}'. Specify the right encoding"
             " (--encoding), get the original file, or repair this one, for example with ftfy."
-        ).format(lines=counted(garbled.count, "{number} line", "{number} lines"), examples=garbled.examples[0])
+        ).format(lines=counted(garbled.count, "{number} line", "{number} lines"), example=garbled.examples[0])
     counts = result.counts
     if counts.near_copies_heldout:
         yield _(
-            "Near copies of {near_copies_heldout} of the held-out text are in the training text, because too little of"
-            " the corpus is free of near copies. Perplexity will be lower than on new text."
-        ).format(near_copies_heldout=counted(counts.near_copies_heldout, "{number} paragraph", "{number} paragraphs"))
+            "Held-out paragraphs with near copies in the training text: {number:,}, because too little of the corpus is"
+            " free of near copies. Perplexity will be lower than on new text."
+        ).format(number=counts.near_copies_heldout)
     if not counts.heldout_sentences:
         yield _(
             "No text was held out, so perplexity will not be measured. Unless text.heldout_share is 0, the text is too"

@@ -28,7 +28,7 @@ from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut
 from elmo_zh.segmenting.heldout import (
@@ -241,7 +241,8 @@ class SegmentJob:
 
     def _segment_shards(self, work: Work, shards: list[TextShard], result: SegmentedCorpus) -> list[FinishedPart]:
         """Clean and segment all shards, and add up their counts."""
-        segment = SegmentShards(self.config, self.user_dictionary, find_repeated(shards, work))
+        repeated = find_repeated(shards, work) if self.config.drop_duplicates else RepeatedLines(())
+        segment = SegmentShards(self.config, self.user_dictionary, repeated)
         total = sum(shard.num_bytes for shard in shards)
         step = Step(name="segment", compute=segment, unit="bytes", size=itemgetter("bytes"), total=total)
         parts = []
@@ -292,9 +293,6 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
-    skipped = {reason: found.count for reason, found in result.total.passed_over.items()}
-    others = {**skipped, **result.counts.dropped}
-    reasons = [f"{_(reason)}: {number:,}" for reason, number in sorted(others.items()) if reason != EMPTY]
-    lines = counted(result.counts.lines, "{number} line", "{number} lines")
-    found = "; ".join([_("{lines}, none kept").format(lines=lines), *reasons])
-    return CorpusError.no_text(f"{names} ({found})")
+    left_out = sorted((result.total.passed_over | result.total.dropped).items())
+    reasons = "; ".join(f"{_(reason)}: {found.count:,}" for reason, found in left_out)
+    return CorpusError.no_text(f"{names} ({reasons})" if reasons else names)

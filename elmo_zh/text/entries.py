@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from elmo_zh.language import _
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter
 
 _SHOWN_ENTRIES, _SHOWN_CHARACTERS = 5, 24
 
@@ -31,7 +31,7 @@ class Entries:
         prepared = self._normalise(entry).strip()
         if prepared and " " not in prepared:
             return prepared
-        self.leave_out(line, entry, _("contains a space") if prepared else _("is white space or invisible"))
+        self.leave_out(line, entry, _("is not one word"))
         return None
 
     def require_whole(self, words: Mapping[str, int], segment: Callable[[str], list[str]]) -> None:
@@ -41,7 +41,7 @@ class Entries:
                 self.leave_out(line, word, _("is divided into {tokens}").format(tokens=_shown(" ".join(tokens))))
 
     def leave_out(self, line: int, entry: str, reason: str) -> None:
-        """Count an entry that has no effect; the reason continues a sentence about it, such as "contains a space"."""
+        """Count an entry that has no effect; the reason continues a sentence about it, such as "is not one word"."""
         self.num_left_out += 1
         if len(self._examples) < _SHOWN_ENTRIES or line < self._examples[-1][0]:
             self._examples.append((line, f"{_shown(entry)} {reason}"))
@@ -50,14 +50,10 @@ class Entries:
     def report(self, reporter: Reporter) -> None:
         """Warn of the entries without effect, if there are any."""
         if self.num_left_out:
-            examples = [_("line {line}: {entry}").format(line=line, entry=entry) for line, entry in self._examples]
-            shown = "; ".join(examples)
-            if others := self.num_left_out - len(examples):
-                shown = _("{names} and {count:,} more").format(names=shown, count=others)
-            number = counted(self.num_left_out, "{number} entry", "{number} entries")
-            reporter.warn(
-                _("{path}: {number} without effect. {examples}.").format(path=self.path, number=number, examples=shown)
-            )
+            message = _("{path}: entries without effect: {number:,}. {examples}")
+            examples = "; ".join(f"{_('line {number}').format(number=line)}: {entry}" for line, entry in self._examples)
+            examples += " ..." if self.num_left_out > len(self._examples) else ""
+            reporter.warn(message.format(path=self.path, number=self.num_left_out, examples=examples))
 
 
 def _shown(text: str) -> str:

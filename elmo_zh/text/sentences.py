@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from elmo_zh.language import ngettext
+from elmo_zh.language import _
 
 # A run of sentence ends and the closing quotes and brackets after it. An ASCII ! or ? directly before an ASCII letter,
 # digit or one of =&/%_# is part of a web address or a name, not an end.
@@ -99,11 +99,8 @@ def iter_pieces(
 
 def describe_cuts(name: str, num_cuts: int) -> str:
     """Return a message saying that long lines or sentences of a text were cut."""
-    return ngettext(
-        "{name}: long lines are read in pieces of at most {longest:,} characters ({count:,} cut).",
-        "{name}: long lines are read in pieces of at most {longest:,} characters ({count:,} cuts).",
-        num_cuts,
-    ).format(name=name, longest=LONGEST_SENTENCE, count=num_cuts)
+    message = _("{name}: long lines are read in pieces of at most {longest:,} characters (cuts: {count:,}).")
+    return message.format(name=name, longest=LONGEST_SENTENCE, count=num_cuts)
 
 
 def _iter_sentences(paragraph: str) -> Iterator[str]:

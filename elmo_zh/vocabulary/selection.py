@@ -22,7 +22,7 @@ from elmo_zh.errors import RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_stamp
 from elmo_zh.run.job import Files, Json, Step, Work
-from elmo_zh.run.reporter import Reporter, counted
+from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.spelling import END_OF_WORD, SpellingModel
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary, save_counts
 
@@ -232,9 +232,9 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
     if num_words == 0 or (source is None and num_words == 1):
         raise RunError(
             _(
-                "The vocabulary of {text} would contain {count} (vocab.min_count = {min_count}), but training needs"
-                " several. Use more text, lower the limit, or check how the text is segmented."
-            ).format(text=text, count=counted(num_words, "{number} word", "{number} words"), min_count=config.min_count)
+                "{text}: too few words for a vocabulary ({count}; vocab.min_count = {min_count}). Use more text, lower"
+                " vocab.min_count, or check how the text is segmented."
+            ).format(text=text, count=num_words, min_count=config.min_count)
         )
     if not selected.coverage:
         raise RunError(
@@ -248,13 +248,9 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
 def report_given_words(selected: VocabularyCounts, num_given: int, source: Path, reporter: Reporter) -> None:
     """Report how many of the listed words do not occur in the text, and how many other words got a row."""
     num_added = len(selected.vocabulary) - len(SPECIALS) - num_given
-    reporter.note(
-        _(
-            "vocab: {source} contains {num_given} ({num_absent} not found in the text); the text adds {num_added}."
-        ).format(
-            source=source,
-            num_given=counted(num_given, "{number} word", "{number} words"),
-            num_absent=f"{len(selected.absent):,}",
-            num_added=counted(num_added, "{number} word", "{number} words"),
-        )
+    message = _(
+        "vocab: words in {source}: {num_given:,} (not found in the text: {num_absent:,}); words added from the text:"
+        " {num_added:,}."
     )
+    gaps = {"num_given": num_given, "num_absent": len(selected.absent), "num_added": num_added}
+    reporter.note(message.format(source=source, **gaps))

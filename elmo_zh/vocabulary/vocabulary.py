@@ -82,18 +82,14 @@ class Vocabulary:
 def load_vocabulary(path: Path) -> Vocabulary:
     """Read vocab.data; raise RunError if it lacks the special tokens, repeats a token, or has an empty line."""
     tokens = list(iter_lines(path, drop_mark=False))
-    problem = ""
     if tuple(tokens[:3]) != SPECIALS:
-        shown = {"found": [token[:20] for token in tokens[:3]], "expected": list(SPECIALS)}
-        problem = _("the first three lines are {found}; expected {expected}").format(**shown)
-    elif "" in tokens:
-        problem = _("a line is empty")
-    elif len(set(tokens)) != len(tokens):
-        token, count = Counter(tokens).most_common(1)[0]
-        problem = _("the token {token} occurs {count} times").format(token=repr(token), count=count)
-    if problem:
-        message = _("{path}: {problem}, so rows and words would not match. Make the file with: {program} vocab")
-        raise RunError(message.format(path=path, problem=problem, program=program()))
+        raise RunError.unexpected(f"{path}: {[token[:20] for token in tokens[:3]]}", list(SPECIALS))
+    known = {""}
+    for number, token in enumerate(tokens, start=1):
+        if token in known:
+            message = _("{path}: line {number} is empty or repeats an earlier line. Write it again with: {command}")
+            raise RunError(message.format(path=path, number=number, command=f"{program()} vocab"))
+        known.add(token)
     return Vocabulary(tokens)
 
 

@@ -34,11 +34,12 @@ _ARCHIVES = (*ZIP_STARTS, b"7z\xbc\xaf", b"Rar!")
 _SAMPLE_ROWS = 100
 _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r"})
 
-# How a file that is not text begins, what it is, and how gensim reads it.
+_CUT_OFF = N_("its header announces {announced} words, but it has {rows}")
+# How a file that is not text begins, what wrote it, and how gensim reads it.
 _KINDS = (
-    (re.compile(rb"\xba\x16\x4f\x2f"), N_("a fastText model"), "fasttext.load_facebook_vectors({path})"),
-    (re.compile(rb"\x80[\x02-\x05]"), N_("a file that gensim saved with pickle"), "KeyedVectors.load({path})"),
-    (_HEADER, N_("in the binary format of word2vec"), "KeyedVectors.load_word2vec_format({path}, binary=True)"),
+    (re.compile(rb"\xba\x16\x4f\x2f"), "fastText", "fasttext.load_facebook_vectors({path})"),
+    (re.compile(rb"\x80[\x02-\x05]"), "gensim", "KeyedVectors.load({path})"),
+    (_HEADER, "word2vec", "KeyedVectors.load_word2vec_format({path}, binary=True)"),
 )
 
 
@@ -97,10 +98,10 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary, dimension: int = 0) ->
             vector = np.zeros(0, np.float32)
         dimension = dimension or len(vector)
         if word not in rows or not 0 < len(vector) == dimension or not np.isfinite(vector).all():
-            raise RunError.damaged(path, f"line {number}", again)
+            raise RunError.damaged(path, _("line {number}").format(number=number), again)
         vectors[rows[word]] = vector
     if num_announced != str(len(vectors)):
-        raise RunError.damaged(path, f"{len(vectors):,} / {num_announced}", again)
+        raise RunError.damaged(path, _(_CUT_OFF).format(announced=num_announced, rows=len(vectors)), again)
     found = np.array(sorted(vectors), np.int64)
     return WordVectors(rows=found, vectors=np.array([vectors[row] for row in found]).reshape(len(found), dimension))
 
@@ -141,9 +142,9 @@ def _require_text(path: Path, file: BufferedReader) -> None:
         if start.match(head) and not (is_text and start is _HEADER):
             program = f"from gensim import models; v = models.{load.format(path=repr(str(path)))}"
             raise RunError(
-                _('{path} is {kind}. Save it as text: python -c "{program}"').format(
+                _('{path} is a binary file ({kind}). Save it as text: python -c "{program}"').format(
                     path=path,
-                    kind=_(kind),
+                    kind=kind,
                     program=f"{program}; getattr(v, 'wv', v).save_word2vec_format('vectors.txt')",
                 )
             )
@@ -206,18 +207,22 @@ class _Rows:
             self._entries.leave_out(number, fields[0].decode("utf-8", "replace"), _("is not UTF-8"))
             return
         if len(fields) <= self._dimension:
-            self._entries.leave_out(number, word, _("has too few numbers"))
+            self._leave_out(number, word)
         elif not line.endswith(b"\n"):
             self._entries.leave_out(number, word, _("has no line end, so its last number may be cut off"))
         elif (prepared := self._entries.prepare(word, number)) and (row := self._rows.get(prepared)) is not None:
             vectors = self._as_written if prepared == word else self._changed
             vector = _parse_vector(fields[1:])
             if vector is None:
-                self._entries.leave_out(number, word, _("has something that is not a finite number"))
+                self._leave_out(number, word)
             elif prepared == word and row in vectors:
                 self._entries.leave_out(number, word, _("has a vector in an earlier line"))
             else:
                 vectors.setdefault(row, vector)
+
+    def _leave_out(self, number: int, word: str) -> None:
+        reason = _("does not have {dimension} finite numbers").format(dimension=self._dimension)
+        self._entries.leave_out(number, word, reason)
 
     def _require_whole(self, num_announced: int) -> None:
         if 2 * self._num_undecodable > self._num_rows:
@@ -227,11 +232,7 @@ class _Rows:
                 )
             )
         if self._num_rows < num_announced:
-            raise RunError(
-                _(
-                    "{path} is cut off: its header announces {announced} words, but it has {rows}. Download it again."
-                ).format(path=self._path, announced=f"{num_announced:,}", rows=f"{self._num_rows:,}")
-            )
+            raise RunError.damaged(self._path, _(_CUT_OFF).format(announced=num_announced, rows=self._num_rows))
 
 
 def _num_numbers(line: bytes) -> int:

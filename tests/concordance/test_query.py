@@ -174,7 +174,7 @@ def test_dates_are_grouped_and_cells_that_are_none_are_counted() -> None:
         assert [grouped.values[code] for code in grouped.codes.tolist()] == expected
     heard = Heard()
     note_type(columns, "日期:year", heard)
-    assert heard.notes == ["日期: compared as dates; cells of another type: 3, such as '3月7日'"]
+    assert heard.notes == ["日期: compared as dates; cells of another type: 3 ('3月7日')"]
     assert _in_order(columns["日期"])[:4] == ["", " ", "2019", "2019-01-01"]
 
 

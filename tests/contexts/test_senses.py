@@ -171,9 +171,14 @@ def test_telling_words_of_many_words_in_blocks(
 def test_wrong_input(senses_index: ContextIndex) -> None:
     for word, num_usages, layer, message in (
         ("苹", None, None, "苹 is not in .*\\. Use a word"),
-        ("米饭", None, None, "米饭 has 1 different .*, too few for 2 usages"),
-        ("苹果", 13, None, "苹果 has 12 different .*, too few for 13 usages"),
-        ("苹果", 2, 0, "苹果 has 1 different occurrences in layer 0 .* choose another --layer"),
+        ("米饭", None, None, "米饭 has too few different .* for 2 usages: 1 "),
+        ("苹果", 13, None, "苹果 has too few different .* for 13 usages: 12 "),
+        (
+            "苹果",
+            2,
+            0,
+            "苹果 has too few different occurrences in layer 0 .* for 2 usages: 1 .* choose another --layer",
+        ),
         ("苹果", 2, 7, "has no vectors for layer 7"),
     ):
         with pytest.raises(ElmoZhError, match=message):

@@ -102,9 +102,12 @@ def test_shards_of_limited_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "{path} (0 lines, none kept): no text found. Use files that contain text."),
-        ("\n \u3000\n\u200b\n".encode(), "{path} (3 lines, none kept): no text found. Use files that contain text."),
-        (b"\xff\xfe", "{path} (0 lines, none kept): no text found. Use files that contain text."),
+        (b"", "{path}: no text found. Use files that contain text."),
+        (
+            "\n \u3000\n\u200b\n".encode(),
+            "{path} (lines without a word: 3): no text found. Use files that contain text.",
+        ),
+        (b"\xff\xfe", "{path}: no text found. Use files that contain text."),
     ],
 )
 def test_a_corpus_that_cannot_be_used_leaves_everything_as_it_was(tmp_path: Path, content: bytes, message: str) -> None:

@@ -134,7 +134,7 @@ def test_labels_of_spans_are_named_as_in_the_file(tmp_path: Path) -> None:
     other = written(tmp_path, "b.jsonl", lines({"text": "王在沪", "label": [[0, 1, "PER"], [2, 3, "LOC"]]}))
     told = Heard()
     load(DataFiles(data=path, dev=path, test=other), TAG, told)
-    assert "12 spans, 1 label" in told.notes[0]
+    assert "(PER 12)" in told.notes[0]
     assert any(warning.endswith(": LOC.") and "1 of 2 test labels" in warning for warning in told.warnings)
 
 
@@ -148,7 +148,7 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
         (DataFiles(data=few), CLASSIFY, "There are no"),
         (DataFiles(data=one), CLASSIFY, "have only one label, '东'"),
         (DataFiles(data=whole, limit=1), CLASSIFY, "raise --limit"),
-        (DataFiles(data=spans, dev=words), TAG, "has one tag per word, but "),
+        (DataFiles(data=spans, dev=words), TAG, "(one tag per word) and "),
     ]
     for files, reading, problem in problems:
         assert problem in message_of(CorpusError, lambda files=files, reading=reading: load(files, reading))

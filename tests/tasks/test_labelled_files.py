@@ -159,7 +159,7 @@ BY_NAME = [
 def test_a_name_that_says_label_wins(tmp_path: Path, reading: Reading, names: Sequence[str], columns: str) -> None:
     for count in (60, 600):
         labelled = read_labelled(written(tmp_path, "a.csv", clinic(names, count)), reading)
-        assert labelled.notes == (f"csv format, columns {columns}",)
+        assert labelled.notes == (f"csv: columns {columns}",)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_rejected_and_skipped_records_are_left_out_and_counted(tmp_path: Path) -
     assert marked == list(NAMES * 2)
     left_out = [f"left out because of {reason}" for reason in ("answer: reject: 4", "answer: ignore: 1")]
     left_out.append("left out because of was_cancelled: 1")
-    assert notes == ("span ends are exclusive", "fields that are not read: id", *left_out)
+    assert notes == ("fields that are not read: id", *left_out)
     classes = [{"text": f"好{n}", "label": n % 2, "answer": ("accept", "reject")[n % 3 == 0]} for n in range(9)]
     labelled = read_labelled(written(tmp_path, "b.jsonl", lines(*classes)), CLASSIFY)
     assert (len(labelled.examples), labelled.notes[1]) == (6, "left out because of answer: reject: 3")
@@ -269,7 +269,7 @@ def test_rejected_and_skipped_records_are_left_out_and_counted(tmp_path: Path) -
 def test_texts_without_spans_have_no_field(tmp_path: Path) -> None:
     marked, notes = spans_read(tmp_path, {"text": "没有人", "id": 1}, *name_records())
     assert marked == ["", *NAMES * 4]
-    assert notes[1] == "texts without a spans field, treated as having no spans: 1"
+    assert notes[0] == "texts without a spans field, treated as having no spans: 1"
 
 
 @pytest.mark.parametrize("has_surface", [True, False])
@@ -290,7 +290,7 @@ def test_ends_inside_words_are_doubted(tmp_path: Path, past_end: int) -> None:
     texts = [f"我在{place}工作" for place in ("上海", "广州", "重庆", "天津") * 3]
     marked, notes = spans_read(tmp_path, *({"text": text, "label": [[2, 4 - past_end, "LOC"]]} for text in texts))
     assert marked[0] == "上海"[: 2 - past_end]
-    assert notes[0] == "span ends are exclusive"
+    assert "span ends are inclusive" not in notes
     assert any("12 of 12 spans end inside words, but only 0" in note for note in notes) == bool(past_end)
 
 
@@ -339,7 +339,8 @@ PROBLEMS = [
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns; expected 2"),
     (CLASSIFY, "a.csv", "日期,手机,单,label\n" + NO_TEXTS, "holds the text: 日期, 手机, 单, label"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
-    (CLASSIFY, "a.jsonl", SPANS_ONLY, "For labelled spans, use task fit tag"),
+    (CLASSIFY, "a.jsonl", SPANS_ONLY, "cannot tell which of these holds the label: text, entities"),
+    (CLASSIFY, "a.jsonl", '["好", 1]\n', 'record 1: "[\'好\', 1]"; expected {"text": "...", ...}.'),
     (CLASSIFY, "a.csv", SPANS_IN_CSV, "row 2 has spans in label. Use task fit tag"),
     (CLASSIFY, "a.json", lines({"text": "王小明来", "label": STUDIO}), "record 1 has spans in label. Use task fit tag"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": "A\\ud83d"}\n', "is half of a surrogate pair"),
@@ -348,31 +349,35 @@ PROBLEMS = [
         (NUMBERS, "a.csv", f"text,score\n好,{wrong}\n", f"row 2: {wrong!r} (--regression); expected a number.")
         for wrong in ("nan", "inf", "many", "1_0")
     ),
-    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2 has 1 column"),
+    (TAG, "a.conll", "李\tB-PER\n白\n", "line 2: not one token and its tag ('白')"),
     (TAG, "a.conll", "\n\n", "has no labelled examples"),
-    (TAG, "a.csv", "李,B-PER\n", "use task fit classify"),
-    (TAG, "a.csv", SPANS_IN_CSV, "JSON-MIN"),
+    (TAG, "a.csv", SPANS_IN_CSV, "not read from this format (csv). Export from Label Studio as JSON-MIN"),
     (replace(TAG, text_columns=("form",)), "a.conll", "李 O\n", "'form'; expected a whole number"),
     (TAG, "a.json", json.dumps(LABEL_STUDIO), "record 1 is a full export of Label Studio. Export as JSON-MIN"),
-    (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "has tokens that are no words"),
+    (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "a.conll: not one token and its tag ('这家"),
     (TAG, "a.ann", BRAT, "brat"),
     (TAG, "a.ann", YEDDA, "YEDDA"),
-    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "has all 1,002 tokens in one sentence"),
-    (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1 has several words with their tags"),
-    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "has lines of 2 to 4 columns"),
-    (TAG, "a.txt", "李 白 来\tB-PER I-PER O\n好\tO\n", "line 1 has several tokens"),
-    (TAG, "a.tsv", "text_a\tlabel\n李\x02来\tB-PER\x02O\n", "line 2 has several tokens"),
+    (TAG, "a.txt", "北 B-LOC\n京 I-LOC\n" * 501, "all 1,002 tokens are in one sentence"),
+    (TAG, "a.txt", "我们/r  在/p  北京/ns  。/w\n", "line 1: not one token and its tag"),
+    (TAG, "a.txt", "我们 在 北京\n我 来\n你 走 了 吗\n", "lines have 2 to 4 columns"),
+    (TAG, "a.txt", "李 白 来\tB-PER I-PER O\n好\tO\n", "line 1: not one token and its tag"),
+    (TAG, "a.tsv", "text_a\tlabel\n李\x02来\tB-PER\x02O\n", "line 2: not one token and its tag"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "record 1: 3; expected B-PER"),
     (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (TAG, "a.jsonl", lines({"id": 1, "data": {}}), "cannot find the text or the spans in the fields id, data"),
-    (TAG, "a.jsonl", spans_of([0, 9, "name"]), 'the span [0, 9, "name"] is empty or reaches outside the text'),
-    (TAG, "a.jsonl", spans_of([0, 3, " "]), "has no label, type"),
-    (TAG, "a.jsonl", spans_of({"start": 0, "end": 2, "label": "x", "text": "李黑"}), "covers '李白', not '李黑'"),
-    (TAG, "a.jsonl", spans_of([0, 2, ["a", "b"]]), "has 2 labels"),
-    (TAG, "a.jsonl", spans_of([0, 1e300, "x"]), "has no end, end_idx"),
-    (TAG, "a.jsonl", spans_of({"start": 0, "end": 2, "label": "x", "text": ["李"]}), "has no text, entity"),
-    (TAG, "a.jsonl", spans_of({"von": 0, "bis": 1, "label": "x"}), 'the span {"von": 0, "bis": 1'),
-    (TAG, "a.jsonl", spans_of("12x"), "spans are written as [[start, end, type], ...]"),
+    (TAG, "a.jsonl", spans_of([0, 9, "name"]), 'record 1: [0, 9, "name"]; expected 0 <= start < end <= 5.'),
+    (TAG, "a.jsonl", spans_of([0, 3, " "]), 'record 1: [0, 3, " "]; expected [[start, end, type]'),
+    (TAG, "a.jsonl", spans_of({"start": 0, "end": 2, "label": "x", "text": "李黑"}), "'李白'; expected '李黑'."),
+    (TAG, "a.jsonl", spans_of([0, 2, ["a", "b"]]), '[0, 2, ["a", "b"]]; expected '),
+    (TAG, "a.jsonl", spans_of([0, 1e300, "x"]), '[0, 1e+300, "x"]; expected '),
+    (
+        TAG,
+        "a.jsonl",
+        spans_of({"start": 0, "end": 2, "label": "x", "text": ["李"]}),
+        "expected [[start, end, type], ...], [{start, end, label}, ...], ",
+    ),
+    (TAG, "a.jsonl", spans_of({"von": 0, "bis": 1, "label": "x"}), 'record 1: {"von": 0, "bis": 1'),
+    (TAG, "a.jsonl", spans_of("12x"), '"12x"; expected [[start, end, type], ...]'),
 ]
 
 

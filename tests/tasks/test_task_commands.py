@@ -32,7 +32,7 @@ def fit(sample_run: SampleRun, kind: str, *options: str) -> Any:
 def test_a_tagger_from_the_first_line_to_the_last(sample_run: SampleRun) -> None:
     answer = fit(sample_run, "tag")
     assert answer.status == 0, answer.stderr
-    assert "60 examples; conll format, BIO spans of characters" in answer.stderr
+    assert "60 examples; conll: BIO, one tag per character (" in answer.stderr
     assert "output:  my-tag" in answer.stdout.splitlines()
     assert answer.stdout.splitlines()[-1] == "Next: elmo-zh task predict file.txt --task my-tag"
     description = json.loads(Path("my-tag", "task.json").read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def test_tags_of_words(sample_run: SampleRun) -> None:
     written(Path(), "pos.conll", "".join(f"我们 PN\n喜欢 VV\n{place} NR\n, PU\n\n" for place in PLACES * 12))
     arguments = ("task", "fit", "tag", "pos.conll", "--model", sample_run.model, "--output", "pos", *QUICK)
     answer = succeed(*arguments, "--dev", "pos.conll", "--test", "pos.conll")
-    assert "conll format, one tag per word" in answer.stderr
+    assert "conll: one tag per word (" in answer.stderr
     [line] = elmo_zh("task", "predict", "-", "--task", "pos", stdin="我们喜欢北京。".encode()).stdout.splitlines()
     found = json.loads(line)
     assert "".join(found["units"]) == found["text"]

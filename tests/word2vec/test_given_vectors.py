@@ -73,23 +73,23 @@ def test_words_are_prepared_as_the_text_is(tmp_path: Path) -> None:
 def test_a_word_that_comes_twice_keeps_its_first_vector_and_the_second_is_counted(tmp_path: Path) -> None:
     vectors, warning = read(tmp_path, "3 2\nAPP 7 8\n12 9 0\nAPP 1 2\n", 2)
     assert vectors == {"APP": [7, 8], "12": [9, 0]}
-    assert "1 entry without effect. line 4: APP has" in warning
+    assert "entries without effect: 1. line 4: APP has" in warning
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("New York 1 2 3", "New York contains a space"),
-        ("10 000 1 2 3", "10 000 contains a space"),
-        ("  1 2 3", "is white space or invisible"),
-        ("\u3000 1 2 3", "is white space or invisible"),
-        ("\u00a0 1 2 3", "is white space or invisible"),
-        ("\u200b 1 2 3", "is white space or invisible"),
-        ("好", "好 has too few numbers"),
-        ("好 1 2", "好 has too few numbers"),
-        ("好 1 2 nan", "好 has something that is not a finite number"),
-        ("好 1 2 1e39", "好 has something that is not a finite number"),
-        ("好 1 2 3.1.4", "好 has something that is not a finite number"),
+        ("New York 1 2 3", "New York is not one word"),
+        ("10 000 1 2 3", "10 000 is not one word"),
+        ("  1 2 3", "is not one word"),
+        ("\u3000 1 2 3", "is not one word"),
+        ("\u00a0 1 2 3", "is not one word"),
+        ("\u200b 1 2 3", "is not one word"),
+        ("好", "好 does not have 3 finite numbers"),
+        ("好 1 2", "好 does not have 3 finite numbers"),
+        ("好 1 2 nan", "好 does not have 3 finite numbers"),
+        ("好 1 2 1e39", "好 does not have 3 finite numbers"),
+        ("好 1 2 3.1.4", "好 does not have 3 finite numbers"),
         (b"\xe5\xa5 1 2 3", "is not UTF-8"),
     ],
 )
@@ -97,7 +97,7 @@ def test_single_damaged_rows_are_left_out_and_counted(tmp_path: Path, row: str |
     encoded = row.encode() if isinstance(row, str) else row
     found, warning = read(tmp_path, b"4 3\n" + encoded + b"\n" + ROWS.encode())
     assert found == ALL
-    assert "1 entry without effect. line 2: " in warning
+    assert "entries without effect: 1. line 2: " in warning
     assert reason in warning
 
 
@@ -115,7 +115,7 @@ def test_a_last_number_is_never_shortened(tmp_path: Path, header: str, cut: int)
 def test_a_file_with_fewer_rows_than_announced_is_cut_off(tmp_path: Path, content: str) -> None:
     content = content if content.endswith("\n") else content.replace("4 3", "5 3")
     told = message_of(RunError, lambda: read(tmp_path, content))
-    assert told.startswith(f"{tmp_path / 'given.vec'} is cut off: its header announces ")
+    assert told.startswith(f"{tmp_path / 'given.vec'} is damaged (its header announces ")
 
 
 def test_a_cut_off_gzip_file_is_damaged(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ BINARY = b"2 3\n" + b"".join(word.encode() + b" " + struct.pack("<3f", 1, -2, 0.
         (archive("tar."), "is an archive. Unpack it"),
         (archive("tar.gz"), "is an archive. Unpack it"),
         (archive("tar.xz"), "is an archive. Unpack it"),
-        (BINARY, "in the binary format of word2vec. Save it as text: "),
+        (BINARY, "is a binary file (word2vec). Save it as text: "),
         (gzip.compress(BINARY), "load_word2vec_format("),
         (struct.pack("<14i", 793712314, 12, *[0] * 12), "load_facebook_vectors("),
         (pickle.dumps({"vectors": np.zeros(3)}), "KeyedVectors.load("),

@@ -42,6 +42,7 @@ _SPAN_KEYS = (
     ("label", "type", "tag", "category", "entity_type", "label_type", "labels", "类型"),
     ("text", "entity", "word", "name", "mention", "surface"),
 )
+_FORMS = "[[start, end, type], ...], [{start, end, label}, ...], {type: {text: [[start, end], ...]}}"
 _WHOLE = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
 # Characters that count as two in UTF-16, in which browsers count.
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
@@ -56,7 +57,7 @@ def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[i
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
             raise CorpusError(_("{where} is a full export of Label Studio. Export as JSON-MIN.").format(where=where))
         if "" in record:
-            raise CorpusError(_("{where} is not an object. Write one JSON object per line.").format(where=where))
+            raise CorpusError.unexpected(f"{where}: {str(record[''])[:40]!r}", '{"text": "...", ...}')
         answer = record.get(_ANSWERS)
         skipped = next((name for name in _SKIPPED if record.get(name) is True), "")
         if answer in _REJECTED or skipped:
@@ -207,26 +208,12 @@ def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
     """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
     start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
     if isinstance(kind, list):
-        if len(kind) > 1:
-            raise _wrong_span(where, entry, _("has {number} labels").format(number=len(kind)))
-        kind = next(iter(kind), None)
+        kind = kind[0] if len(kind) == 1 else None
     kind = (plain_text(kind) or "").strip() or None
     parsed = _whole(start), _whole(end), kind, "" if surface is None else plain_text(surface)
-    for keys, value in zip(_SPAN_KEYS, parsed, strict=True):
-        if value is None:
-            raise _wrong_span(where, entry, _("has no {what}").format(what=", ".join(keys)))
+    if None in parsed:
+        raise CorpusError.unexpected(f"{where}: {json.dumps(entry, ensure_ascii=False)[:60]}", _FORMS)
     return _GivenSpan(*parsed)  # type: ignore[arg-type]
-
-
-def _wrong_span(where: str, span: Any, problem: str) -> CorpusError:
-    return CorpusError(
-        _("{where}: the span {span} {problem}. Correct it; spans are written as {forms}").format(
-            where=where,
-            span=json.dumps(span, ensure_ascii=False)[:60],
-            problem=problem,
-            forms="[[start, end, type], ...], [{start, end, label}, ...], {type: {text: [[start, end], ...]}}",
-        )
-    )
 
 
 def _whole(value: Any) -> int | None:
@@ -261,7 +248,7 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
         )
     if not spans:
         return best, []
-    notes = [_("span ends are inclusive") if best.past_end else _("span ends are exclusive")]
+    notes = [_("span ends are inclusive")] if best.past_end else []
     if best.in_utf16:
         notes.append(_("positions count UTF-16 units"))
     if votes[best]:
@@ -269,17 +256,17 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
     if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
         notes.append(
             _(
-                "positions are assumed to count characters, which may be wrong for {number} spans in texts with emoji:"
-                " if they count UTF-16 units, as browsers do, add the text of each span, so that this can be detected"
-            ).format(number=f"{num_astral:,}")
+                "positions are taken to count characters, which may be wrong for {number:,} spans in texts with emoji:"
+                " if they count UTF-16 units, as browsers do, add the text of each span"
+            ).format(number=num_astral)
         )
     sample = spans[:_SAMPLE_SPANS]
     inside, inside_other = (_num_inside_words(sample, convention) for convention in (best, other))
     if inside > _MOST_INSIDE * len(sample) and 2 * inside_other < inside:
         notes.append(
             _(
-                "this is doubtful: {number} of {total} spans end inside words, but only {other} if each end is the"
-                " last character: then add 1 to it, or add the text of each span"
+                "span ends are taken to be exclusive, which may be wrong: {number} of {total} spans end inside words,"
+                " but only {other} if ends are inclusive. If they are, add 1 to each end, or add the text of each span"
             ).format(number=inside, total=len(sample), other=inside_other)
         )
     return best, notes
@@ -306,12 +293,12 @@ def _num_inside_words(spans: Sequence[tuple[str, _GivenSpan]], convention: _Conv
 
 def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) -> Span:
     covered = _covered(text, span, convention)
+    shown = f"{where}: {json.dumps(span[:3], ensure_ascii=False)[:60]}"
     if not covered:
-        problem = _("is empty or reaches outside the text (length in characters: {text})").format(text=len(text))
-        raise _wrong_span(where, span[:3], problem)
+        allowed = "0 <= start <= end <" if convention.past_end else "0 <= start < end <="
+        raise CorpusError.unexpected(shown, f"{allowed} {len(text)}")
     if span.surface and covered != span.surface:
-        problem = _("covers {found}, not {surface}").format(found=repr(covered[:20]), surface=repr(span.surface[:20]))
-        raise _wrong_span(where, span[:3], problem)
+        raise CorpusError.unexpected(f"{shown} = {covered[:20]!r}", repr(span.surface[:20]))
     return (*convention.places(text, span), span.kind)
 
 

@@ -62,7 +62,9 @@ def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words:
     """Raise CorpusError unless a file is tagged like the `other` data: spans or single units, words or characters."""
     if bool(labelled.scheme) != bool(scheme) or labelled.by_words != by_words:
         raise CorpusError(
-            _("{name} has {tags}, but {other} has {other_tags}. Use data with the same kind of tag.").format(
+            _(
+                "{name} ({tags}) and {other} ({other_tags}) have different kinds of tag. Use data with the same kind."
+            ).format(
                 name=labelled.name,
                 tags=describe_tags(labelled.scheme, by_words=labelled.by_words),
                 other=other,
@@ -73,10 +75,8 @@ def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words:
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:
     """Describe for users how the data is tagged."""
-    if scheme:
-        message = _("{scheme} spans of words") if by_words else _("{scheme} spans of characters")
-        return message.format(scheme=scheme)
-    return _("one tag per word") if by_words else _("one tag per character")
+    units = _("one tag per word") if by_words else _("one tag per character")
+    return f"{scheme}, {units}" if scheme else units
 
 
 def marks_span(tag: str) -> bool:

@@ -22,6 +22,7 @@ from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.script import HAN
 
+_FORMAT = N_("{names}: the text looks like {example}, but is read as plain text. Add: --input-format {example}")
 # The names are keys of records.
 LAYOUTS = {
     "hard line breaks": N_(
@@ -30,10 +31,8 @@ LAYOUTS = {
     ),
     "time codes": N_("{names}: lines begin with time codes, which are read as words. Remove them."),
     "markup": N_("{names}: the text has markup that is read as words. Convert it to plain text or HTML."),
-    "columns": N_(
-        "{names}: the lines have columns, all of which are read. To choose one, add: --input-format {example} --field 2"
-    ),
-    "format": N_("{names}: the text looks like {example}, but is read as plain text. Add: --input-format {example}"),
+    "columns": _FORMAT,
+    "format": _FORMAT,
     "line starts": N_(
         "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
         " tab after it and add: --input-format tsv --field 2"

@@ -37,7 +37,7 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
     """Yield the lines of a page; the parser builds no tree, so that deep nesting takes no memory."""
-    etree = import_extra("lxml.etree", f"{text.name}: HTML")
+    etree = import_extra("lxml.etree", f"{text.name} (HTML)")
     require_length(text, _LONGEST_HTML, "HTML")
     page = _Page(tally)
     parser = etree.HTMLParser(target=page, encoding="utf-8", no_network=True, huge_tree=False)
@@ -154,7 +154,7 @@ def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Itera
 
 
 def _parser(name: str) -> Any:
-    what = f"{name}: Markdown"
+    what = f"{name} (Markdown)"
     parser = import_extra("markdown_it", what).MarkdownIt("commonmark").enable("table").disable("inline")
     parser.use(import_extra("mdit_py_plugins.front_matter", what).front_matter_plugin)
     # Websites mark boxes with lines such as ::: tip, which are not text; the content of a box is.

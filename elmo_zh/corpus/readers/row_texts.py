@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
-from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.content import CORRECT, UnsuitableError
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.columns import known_field, no_column, num_han_of, shown_names, text_column
 from elmo_zh.corpus.readers.formats import CorpusFormat, Record
 from elmo_zh.corpus.readers.rows import (
+    NO_JSON,
     Cells,
     Row,
     as_values,
@@ -44,11 +45,9 @@ _WIKI_FIELDS = {"id", "url", "title", "text"}
 def other_fields_note(others: Mapping[str, int]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
     names = ", ".join(name for name, _count in Counter(others).most_common(_NOTED_FIELDS))
-    if len(others) > _NOTED_FIELDS:
-        names = _("{names} and {count:,} more").format(names=names, count=len(others) - _NOTED_FIELDS)
-    return _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME").format(
-        names=names
-    )
+    names += ", ..." if len(others) > _NOTED_FIELDS else ""
+    message = _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME")
+    return message.format(names=names)
 
 
 def parse_fields(field: str) -> tuple[str, ...]:
@@ -161,9 +160,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
         rows = iter_rows(text, kind, bad=bad)
         first = list(islice(rows, _SAMPLE_RECORDS))
         if not first:
-            raise UnsuitableError(
-                text.name, N_("no line is JSON"), _("If the file is plain text, add: --input-format text")
-            )
+            raise UnsuitableError(text.name, NO_JSON, _(CORRECT))
         texts = [pair for row in first for pair in texts_with_paths(row.values)]
     paths = list(parse_fields(config.field))
     no_text: CorpusError = CorpusError(

@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from elmo_zh.corpus.content import UnsuitableError
+from elmo_zh.corpus.content import CORRECT, UnsuitableError
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText, require_length, without_surrogates
 from elmo_zh.errors import CorpusError
@@ -19,8 +19,9 @@ LONGEST_CELL = 2**24
 LONGEST_RECORD = 2**26
 # A file of JSON is held in memory.
 LONGEST_JSON = 2**27
-# Reason in a tally.
+# Reasons in a tally.
 NOT_JSON = N_("lines that are not JSON")
+NO_JSON = N_("not JSON, or truncated")
 # Some tables have signs such as _!_ or || between columns; at least this many lines must show it.
 _SEPARATOR = re.compile(r"(?!__)[_!|#@$^*+=~]{2,}")
 _LEAST_LINES, _MOST_LINES = 10, 200
@@ -255,8 +256,8 @@ def load_json(text: DecodedText) -> Any:
         line = _("line {number}").format(number=getattr(error, "lineno", 1))
         unsuitable = UnsuitableError(
             text.name,
-            N_("not JSON, or truncated"),
-            _("Check the file's format, or download the file again."),
+            NO_JSON,
+            _(CORRECT),
             f"{getattr(error, 'msg', error)}, {line}",
         )
         raise CorpusError(*unsuitable.messages) if getattr(error, "pos", 0) > 1 else unsuitable from None

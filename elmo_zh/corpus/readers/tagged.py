@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from elmo_zh.config.task_settings import Reading
+from elmo_zh.corpus.content import shown
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.annotation_tools import iter_accepted, left_out_notes, read_spans
 from elmo_zh.corpus.readers.columns import LABEL_NAMES, TEXT_NAMES
@@ -30,7 +31,6 @@ from elmo_zh.corpus.readers.examples import (
 )
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import counted
 from elmo_zh.text.script import HAN, count_han
 
 # The number of columns in CoNLL-U; and, counted from 1, those of the word and of its universal part of speech.
@@ -44,6 +44,8 @@ _LONGEST_SENTENCE = 1000
 _LONG_TOKEN, _MOST_LONG = 20, 0.01
 # At least this fraction of the lines must have the most frequent number of columns.
 _ALIKE_FRACTION = 0.95
+# How many labels a note shows.
+_SHOWN_LABELS = 8
 # A word and its tag as in running text: 我们/r, 我们_PN.
 _WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
@@ -56,13 +58,11 @@ Sentence = list[tuple[str, str]]
 def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     """Return the tagged sentences of a file, with spans marked by BIOES tags."""
     if kind not in ("jsonl", "conll", "tsv"):
-        has_spans = '""start""' in text.head(2**16)
-        problem = _(
+        message = _(
             "{name}: tags are not read from this format ({kind}). Export from Label Studio as JSON-MIN, or put a token,"
             " a tab and its tag on each line, with --input-format conll."
-        ).format(name=text.name, kind=_("a CSV file of Label Studio") if has_spans else kind)
-        advice = "" if has_spans else " " + _("For one label per text, use task fit classify.")
-        raise CorpusError(problem + advice)
+        )
+        raise CorpusError(message.format(name=text.name, kind=kind))
     left_out, scheme, by_words = Counter[str](), "BIOES", False
     records = list(iter_accepted(text, left_out)) if kind == "jsonl" else []
     names = records[0][1] if records else {*filter(str.isdecimal, reading.task_columns)}
@@ -82,8 +82,10 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
                 notes.append(_("tags that continue no span and so start one, as in conlleval") + f": {num_wrong:,}")
-    form = _("{kind} format, {scheme}").format(kind=kind, scheme=describe_tags(scheme, by_words=by_words))
-    form += f" ({_counted_labels(examples, marks_spans=bool(scheme))})"
+    labels = count_labels((example.labels for example in examples), marks_spans=bool(scheme))
+    most = ", ".join(f"{shown(label[:20])} {count:,}" for label, count in labels.most_common(_SHOWN_LABELS))
+    most += ", ..." if len(labels) > _SHOWN_LABELS else ""
+    form = f"{kind}: {describe_tags(scheme, by_words=by_words)} ({most})"
     return Labelled(
         name=text.name,
         examples=examples,
@@ -94,19 +96,12 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     )
 
 
-def _counted_labels(examples: Sequence[Example], *, marks_spans: bool) -> str:
-    """Return how many spans there are, and how many distinct labels."""
-    labels = count_labels((example.labels for example in examples), marks_spans=marks_spans)
-    distinct = counted(len(labels), "{number} label", "{number} labels")
-    return f"{counted(labels.total(), '{number} span', '{number} spans')}, {distinct}" if marks_spans else distinct
-
-
-def _wrong(where: str, problem: str, line: str) -> CorpusError:
+def _wrong(where: str, line: str, problem: str = "") -> CorpusError:
     return CorpusError(
         _(
-            "{where} {problem} ({line}). Put one token and its tag on each line, and a blank line after each sentence."
+            "{where}: {problem} ({line}). Put one token and its tag on each line, and a blank line after each sentence."
             " To choose the columns: --text-column 1 --label-column 2"
-        ).format(where=where, problem=problem, line=repr(line[:40]))
+        ).format(where=where, problem=problem or _("not one token and its tag"), line=repr(line[:40]))
     )
 
 
@@ -118,7 +113,7 @@ def _examples_of(name: str, sentences: Sequence[Sentence], *, by_words: bool) ->
     tokens = [token for sentence in sentences for token, _tag in sentence]
     long = [token for token in tokens if len(token) >= _LONG_TOKEN and count_han([token]) >= _LONG_TOKEN]
     if len(long) > _MOST_LONG * len(tokens):
-        raise _wrong(name, _("has tokens that are no words"), long[0])
+        raise _wrong(name, long[0])
     notes: list[str] = []
     if _are_numbered(sentences):
         sentences = [[(_without_place(token), tag) for token, tag in sentence] for sentence in sentences]
@@ -140,9 +135,9 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
         if not line.strip("\r\n\t "):
             sentences.append([])
         elif not line.startswith("-DOCSTART-") and not (_is_comment(line) and (has_tabs or not sentences[-1])):
-            cells, where = _cells(line), _("{name}: line {number}").format(name=text.name, number=number)
+            cells, where = _cells(line), f"{text.name}: {_('line {number}').format(number=number)}"
             if len(cells) < 2 and not num_columns:
-                raise UnlabelledError(*_wrong(where, _few_columns(cells), line).messages)
+                raise UnlabelledError(*_wrong(where, line).messages)
             num_columns[len(cells)] += 1
             is_conllu, has_tabs = len(cells) == _CONLLU_COLUMNS and cells[0][:1].isdecimal(), "\t" in line
             # In CoNLL-U, multiword tokens and empty nodes are not in the text.
@@ -150,11 +145,11 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
                 sentences[-1].append(_token(where, line, cells, text_column, label_column, is_conllu=is_conllu))
     problem = ""
     if sum(map(bool, sentences)) == 1 and num_columns.total() > _LONGEST_SENTENCE:
-        problem = _("has all {number:,} tokens in one sentence").format(number=num_columns.total())
+        problem = _("all {number:,} tokens are in one sentence").format(number=num_columns.total())
     elif not label_column and num_columns and max(num_columns.values()) < _ALIKE_FRACTION * num_columns.total():
-        problem = _("has lines of {least} to {most} columns").format(least=min(num_columns), most=max(num_columns))
+        problem = _("lines have {least} to {most} columns").format(least=min(num_columns), most=max(num_columns))
     if problem:
-        raise _wrong(text.name, problem, " ".join(token for sentence in sentences for token, _tag in sentence[:10]))
+        raise _wrong(text.name, " ".join(token for sentence in sentences for token, _tag in sentence[:10]), problem)
     return sentences, is_conllu
 
 
@@ -173,10 +168,6 @@ def _cells(line: str) -> list[str]:
     return [" ", *cells] if line[0] == " " else cells
 
 
-def _few_columns(cells: Sequence[str]) -> str:
-    return counted(len(cells), "has {number} column", "has {number} columns")
-
-
 def _token(
     where: str, line: str, cells: Sequence[str], text_column: str, label_column: str, *, is_conllu: bool
 ) -> tuple[str, str]:
@@ -186,15 +177,13 @@ def _token(
     and the tag in the last; in CoNLL-U, in the second and the fourth.
     """
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
-        raise _wrong(where, _("has several words with their tags"), line)
+        raise _wrong(where, line)
     places = _place(text_column, _FORM if is_conllu else 1), _place(label_column, _UPOS if is_conllu else len(cells))
     if len(cells) < 2 or max(places) > len(cells):
-        raise _wrong(where, _few_columns(cells), line)
+        raise _wrong(where, line)
     token, tag = (cells[place - 1] for place in places)
-    if "\x02" in token or len(token.split()) == len(tag.split()) > 1:
-        raise _wrong(where, _("has several tokens"), line)
-    if not token or not tag.strip():
-        raise _wrong(where, _("has no tag") if token else _("has no token"), line)
+    if not token or not tag.strip() or "\x02" in token or len(token.split()) == len(tag.split()) > 1:
+        raise _wrong(where, line)
     return token, tag.strip()
 
 

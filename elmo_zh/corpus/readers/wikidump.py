@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.cleaning import without_variants
-from elmo_zh.corpus.content import UnsuitableError, import_extra, too_long
+from elmo_zh.corpus.content import CONVERT, CORRECT, UnsuitableError, import_extra, too_long
 from elmo_zh.corpus.counts import Tally
 from elmo_zh.corpus.encodings import DecodedText
 from elmo_zh.corpus.readers.formats import CorpusFormat, Record
@@ -45,7 +45,7 @@ def _reason_to_pass_over(page: Any) -> str:
 
 
 def _pages(text: DecodedText) -> Iterator[Any]:
-    etree = import_extra("lxml.etree", f"{text.name}: a MediaWiki dump")
+    etree = import_extra("lxml.etree", f"{text.name} (MediaWiki)")
     # Nothing is fetched, no entity is expanded, and libxml2's own limits on depth and text length stay on.
     parser = etree.XMLPullParser(
         ("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding="utf-8"
@@ -60,7 +60,7 @@ def _pages(text: DecodedText) -> Iterator[Any]:
             for event, element in parser.read_events():
                 if is_first:
                     _require_dump(text, element)
-                    import_extra("wikitextparser", f"{text.name}: a MediaWiki dump")
+                    import_extra("wikitextparser", f"{text.name} (MediaWiki)")
                     is_first = False
                 if event == "end" and _local_name(element) == "page":
                     num_bytes = 0
@@ -73,24 +73,18 @@ def _pages(text: DecodedText) -> Iterator[Any]:
         raise UnsuitableError(
             text.name,
             N_("damaged or truncated XML"),
-            _("Download it again, or read it as plain text: --input-format text"),
+            _(CORRECT),
             " ".join(str(error).split())[:100],
         ) from None
 
 
 def _require_dump(text: DecodedText, root: Any) -> None:
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise CorpusError(
-            _("{name} contains <!DOCTYPE ...>, which MediaWiki dumps do not have. Use another file.").format(
-                name=text.name
-            )
-        )
-    if _local_name(root) != "mediawiki":
-        raise UnsuitableError(
-            text.name,
-            N_("XML, but not a MediaWiki dump"),
-            _("Convert other XML to text or HTML."),
-        )
+    has_type = root.getroottree().docinfo.internalDTD is not None
+    if has_type or _local_name(root) != "mediawiki":
+        details = "<!DOCTYPE ...>" if has_type else ""
+        unsuitable = UnsuitableError(text.name, N_("XML, but not a MediaWiki dump"), _(CONVERT), details)
+        # No dump declares a type, with which a file can attack a parser: skipping it in a folder would hide that.
+        raise CorpusError(*unsuitable.messages) if has_type else unsuitable
 
 
 def _local_name(element: Any) -> str:

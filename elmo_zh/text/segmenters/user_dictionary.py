@@ -76,7 +76,7 @@ def _iter_entries(path: Path) -> Iterator[DictionaryEntry]:
             try:
                 line = raw.strip().decode("utf-8").lstrip("\ufeff")
             except UnicodeDecodeError:
-                raise ValueError(f"line {number} is not UTF-8") from None
+                raise ValueError(f"{_('line {number}').format(number=number)}: {raw[:20]!r}") from None
             if number == 1 and line.startswith(_TABLE):
                 is_table = True
             elif line and is_table:
@@ -86,5 +86,6 @@ def _iter_entries(path: Path) -> Iterator[DictionaryEntry]:
                 assert match is not None  # a non-empty line has at least a word
                 word, count, tag = match.groups()
                 if count and not 0 < int(count) <= _LARGEST_COUNT:
-                    raise ValueError(f"line {number}: the count {int(count)} is not from 1 to {_LARGEST_COUNT}")
+                    line_name = _("line {number}").format(number=number)
+                    raise ValueError(f"{line_name}: {int(count)}; 1-{_LARGEST_COUNT}")
                 yield DictionaryEntry(number, word, int(count) if count else None, tag.strip() if tag else None)

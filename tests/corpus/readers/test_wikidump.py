@@ -40,7 +40,7 @@ def test_articles_are_read_and_other_pages_named() -> None:
         *(
             (
                 f"<!DOCTYPE x [{entity}]>{DUMP_START}{wiki_page('甲', '&b;')}</mediawiki>",
-                "a.txt contains <!DOCTYPE ...>, ",
+                "a.txt: XML, but not a MediaWiki dump (<!DOCTYPE ...>). ",
             )
             for entity in ('<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">', '<!ENTITY b SYSTEM "file:///etc/passwd">')
         ),
