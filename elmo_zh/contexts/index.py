@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word of its texts, as the segmenter splits them.")
 NO_VECTORS = N_(
     "{path} has no vectors of {word}, because an index leaves out punctuation, rare words and some occurrences of"
-    " frequent words. Write the index again with --max-per-word 0 and a lower --min-count, or with a file that lists the"
-    " word: --words FILE"
+    " frequent words. Write the index again with --max-per-word 0 and a lower --min-count, or with a file that lists"
+    " the word: --words FILE"
 )
 
 

@@ -50,6 +50,11 @@ class Form(msgspec.Struct):
         """Return everything but the number of files."""
         return self.format, self.encoding, self.field
 
+    @property
+    def option(self) -> str:
+        """The option --field that reads the same field, for messages; "" if the format has no fields."""
+        return f"--field {self.field.removeprefix('column ').removesuffix(', no header')}" if self.field else ""
+
 
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Counts for one source. Characters are counted as read; each is kept or dropped."""

@@ -149,12 +149,9 @@ class InputText:
             require_fields(self.config.field, [self.name], self.tally.read_as)
 
     def _described(self, form: Form) -> str:
-        kind, encoding, field_read = form.key()
         is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
-        named = ["Excel"] if is_excel else [kind, encoding.upper()]
-        if field_read:
-            named.append(f"--field {field_read.removeprefix('column ').removesuffix(', no header')}")
-        return ", ".join(named)
+        named = ["Excel"] if is_excel else [form.format, form.encoding.upper()]
+        return ", ".join(filter(None, [*named, form.option]))
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if not self.tally.read_as:

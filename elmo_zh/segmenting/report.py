@@ -70,7 +70,7 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
     if {form.key() for form in forms} <= {("text", "utf-8", "")}:
         return
     for form in forms[:_MAX_FORMS]:
-        named = f"{form.encoding.upper()}, {form.field}" if form.field else form.encoding.upper()
+        named = ", ".join(filter(None, [form.encoding.upper(), form.option]))
         files = counted(form.files, "{number} file", "{number} files")
         reporter.note(_("Read {count} as {kind} in {form}.").format(count=files, kind=form.format, form=named))
     if result.total.other_fields:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmo_zh.config import Word2vecConfig
-from elmo_zh.corpus.packing import ZIP_STARTS, compression_of, is_tar, unpacked
+from elmo_zh.corpus.packing import compression_of, unpacked
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
@@ -30,7 +30,6 @@ from elmo_zh.text.entries import Entries
 from elmo_zh.vocabulary.vocabulary import SPECIALS, UNKNOWN_ID, Vocabulary
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s*")
-_ARCHIVES = (*ZIP_STARTS, b"7z\xbc\xaf", b"Rar!")
 _SAMPLE_ROWS = 100
 _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r"})
 
@@ -135,8 +134,6 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 def _require_text(path: Path, file: BufferedReader) -> None:
     head = file.peek()
-    if head.startswith(_ARCHIVES) or is_tar(head[:512]):
-        raise RunError(_("{path} is an archive. Unpack it, and use the file of vectors in it.").format(path=path))
     is_text = b"\0" not in head and 100 * len(head.translate(None, _CONTROL)) >= 99 * len(head)
     for start, kind, load in _KINDS:
         if start.match(head) and not (is_text and start is _HEADER):
@@ -149,7 +146,8 @@ def _require_text(path: Path, file: BufferedReader) -> None:
                 )
             )
     if not is_text:
-        raise RunError(_("{path} is not text. Use vectors in the text format of word2vec, in UTF-8.").format(path=path))
+        message = _("{path} is not text. Use an unpacked file in the text format of word2vec, in UTF-8.")
+        raise RunError(message.format(path=path))
 
 
 class _Rows:

@@ -25,8 +25,8 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     for line in (
         "Skipped (files whose names do not suggest text): f.png",
         "Read 1 file as text in GB18030.",
-        "Read 1 file as csv in UTF-8, column 2 (review).",
-        "Read 1 file as jsonl in UTF-8, text.",
+        "Read 1 file as csv in UTF-8, --field 2 (review).",
+        "Read 1 file as jsonl in UTF-8, --field text.",
         "Skipped (cannot tell which column holds the text): c/e.json",
         "Characters kept: 26. Characters left out: lines with undecodable bytes: 3.",
     ):

@@ -142,10 +142,10 @@ BINARY = b"2 3\n" + b"".join(word.encode() + b" " + struct.pack("<3f", 1, -2, 0.
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (archive("zip"), "is an archive. Unpack it"),
-        (archive("tar."), "is an archive. Unpack it"),
-        (archive("tar.gz"), "is an archive. Unpack it"),
-        (archive("tar.xz"), "is an archive. Unpack it"),
+        (archive("zip"), "is not text. Use an unpacked file"),
+        (archive("tar."), "is not text. Use an unpacked file"),
+        (archive("tar.gz"), "is not text. Use an unpacked file"),
+        (archive("tar.xz"), "is not text. Use an unpacked file"),
         (BINARY, "is a binary file (word2vec). Save it as text: "),
         (gzip.compress(BINARY), "load_word2vec_format("),
         (struct.pack("<14i", 793712314, 12, *[0] * 12), "load_facebook_vectors("),

@@ -44,7 +44,7 @@ _WIKI_FIELDS = {"id", "url", "title", "text"}
 
 def other_fields_note(others: Mapping[str, int]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
-    names = ", ".join(name for name, _count in Counter(others).most_common(_NOTED_FIELDS))
+    names = ", ".join(name.removeprefix("column ") for name, _count in Counter(others).most_common(_NOTED_FIELDS))
     names += ", ..." if len(others) > _NOTED_FIELDS else ""
     message = _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME")
     return message.format(names=names)
