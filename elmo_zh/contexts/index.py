@@ -168,14 +168,15 @@ class ContextIndex:
         for name in self._kinds:
             if not (self.path / name).is_file():
                 raise OutputError.missing(self.path / name)
-            if (self.path / name).stat().st_size != self.info["bytes"][name]:
-                raise OutputError.damaged(self.path / name, "its size differs from the recorded one")
+            num_bytes, recorded = (self.path / name).stat().st_size, self.info["bytes"][name]
+            if num_bytes != recorded:
+                raise OutputError.damaged(self.path / name, f"{num_bytes:,} != {recorded:,} bytes")
 
     def _check(self, name: str) -> Path:
         """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""
         path, digest = self.path / name, self._unchecked.get(name)
         if digest is not None and file_digest(path) != digest:
-            raise OutputError.damaged(path, "its digest differs from the recorded one")
+            raise OutputError.damaged(path, f"!= {digest}")
         self._unchecked.pop(name, None)
         return path
 
@@ -187,7 +188,7 @@ class ContextIndex:
             except (ValueError, EOFError, TokenError) as error:
                 raise OutputError.damaged(self.path / name, error) from None
             if (array.dtype, array.shape) != self._kinds[name]:
-                raise OutputError.damaged(self.path / name, f"it holds {array.dtype} of shape {array.shape}")
+                raise OutputError.damaged(self.path / name, f"{array.dtype} {array.shape}")
             self._opened[name] = array
         return self._opened[name]
 
@@ -196,7 +197,7 @@ class ContextIndex:
         """File of additional words that the segmenter kept whole; None without one."""
         path, digest = self.path / layout.USER_DICTIONARY, self.model.get("user_dictionary")
         if digest is not None and not (path.is_file() and file_digest(path) == digest):
-            raise OutputError.damaged(path, "its digest differs from the recorded one")
+            raise OutputError.damaged(path, f"!= {digest}")
         return None if digest is None else path
 
     @cached_property

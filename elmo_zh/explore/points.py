@@ -217,14 +217,17 @@ class PointLabels:
         lines = enumerate(iter_lines(path), start=1)
         columns = next(lines, (0, ""))[1].split("\t")
         names = tuple(name for name in columns if name and name not in (*_PLACE, *_PASSED_OVER))
+        at_line = _("line {number}")
         if not set(_PLACE) <= set(columns) or not names or len(set(columns)) < len(columns):
-            raise CorpusError.unexpected(f"{path}: line 1: {', '.join(columns)}", f"{', '.join(_PLACE)}, LABEL")
+            found = f"{path}: {at_line.format(number=1)}: {', '.join(columns)}"
+            raise CorpusError.unexpected(found, f"{', '.join(_PLACE)}, LABEL")
         full_name = cache(partial(_full_name, texts))
         rows: dict[LabelledPlace, dict[str, str]] = {}
         for number, line in lines:
             fields = line.split("\t")
             if line and len(fields) != len(columns):
-                raise CorpusError.unexpected(f"{path}: line {number}: {', '.join(fields)}", ", ".join(columns))
+                found = f"{path}: {at_line.format(number=number)}: {', '.join(fields)}"
+                raise CorpusError.unexpected(found, ", ".join(columns))
             if line:
                 row = dict(zip(columns, fields, strict=True))
                 place = (full_name(row["file"]), row["line"], row["start"], row["word"])

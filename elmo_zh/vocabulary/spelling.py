@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.run.tables import TSV_ESCAPES
 from elmo_zh.vocabulary.vocabulary import iter_counts, save_counts
 
@@ -65,7 +66,7 @@ def load_spelling_model(path: Path) -> SpellingModel:
     for number, (escaped, count) in enumerate(iter_counts(path), start=1):
         symbol = _UNESCAPES.get(escaped, escaped)
         if count < 0 or (len(symbol) != 1 and symbol != END_OF_WORD):
-            raise BundleError.damaged(path, f"line {number} should be a character, a tab and a count")
+            raise BundleError.damaged(path, _("line {number}").format(number=number))
         counts[symbol] = count
     if END_OF_WORD not in counts:
         raise BundleError.damaged(path, f"the line for {END_OF_WORD} is missing")

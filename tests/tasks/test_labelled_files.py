@@ -363,7 +363,7 @@ PROBLEMS = [
     (TAG, "a.txt", "李 白 来\tB-PER I-PER O\n好\tO\n", "line 1: not one token and its tag"),
     (TAG, "a.tsv", "text_a\tlabel\n李\x02来\tB-PER\x02O\n", "line 2: not one token and its tag"),
     (TAG, "a.jsonl", lines({"tokens": ["北"], "ner_tags": [3]}), "record 1: 3; expected B-PER"),
-    (TAG, "a.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
+    (TAG, "{a}.jsonl", UNEQUAL, "record 2 has 2 tokens and 1 tag"),
     (TAG, "a.jsonl", lines({"id": 1, "data": {}}), "cannot find the text or the spans in the fields id, data"),
     (TAG, "a.jsonl", spans_of([0, 9, "name"]), 'record 1: [0, 9, "name"]; expected 0 <= start < end <= 5.'),
     (TAG, "a.jsonl", spans_of([0, 3, " "]), 'record 1: [0, 3, " "]; expected [[start, end, type]'),

@@ -67,10 +67,10 @@ def test_the_file_byte_by_byte(tmp_path: Path) -> None:
     [
         ("果\t3\n", "the line for </W> is missing"),
         ("", "the line for </W> is missing"),
-        ("</W>\t3\n苹果\t2\n", "line 2 should be"),
-        ("</W>\t3\n果 2\n", "line 2 should be"),
-        ("</W>\t3\n果\t-2\n", "line 2 should be"),
-        ("</W>\t3\n果\t", "line 2 should be"),
+        ("</W>\t3\n苹果\t2\n", "line 2)"),
+        ("</W>\t3\n果 2\n", "line 2)"),
+        ("</W>\t3\n果\t-2\n", "line 2)"),
+        ("</W>\t3\n果\t", "line 2)"),
     ],
 )
 def test_files_that_are_no_spelling_model(tmp_path: Path, content: str, problem: str) -> None:

@@ -72,8 +72,11 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         examples, notes, columns = read_spans(text, records, *columns)
     else:
         if fields:
-            where = f"{text.name}: " + _("record {number}")
-            sentences = [_listed(where.format(number=n), *map(record.get, fields)) for n, record in records]
+            place = _("record {number}")
+            sentences = [
+                _listed(f"{text.name}: {place.format(number=number)}", *map(record.get, fields))
+                for number, record in records
+            ]
         else:
             sentences, by_words = _sentences_of_lines(text, *columns)
         examples, notes, by_words = _examples_of(text.name, sentences, by_words=by_words)
