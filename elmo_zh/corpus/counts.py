@@ -13,6 +13,7 @@ import msgspec
 from elmo_zh.language import N_, _
 
 MOST_EXAMPLES = 5
+READING = N_("Reading {name}: {kinds}")
 SKIPPED = N_("Skipped ({reason}): {names}")
 
 
@@ -50,10 +51,12 @@ class Form(msgspec.Struct):
         """Return everything but the number of files."""
         return self.format, self.encoding, self.field
 
-    @property
-    def option(self) -> str:
-        """The option --field that reads the same field, for messages; "" if the format has no fields."""
-        return f"--field {self.field.removeprefix('column ').removesuffix(', no header')}" if self.field else ""
+    def described(self, *, is_excel: bool = False) -> str:
+        """Return the form for messages, such as csv, UTF-8, --field 2 (review)."""
+        named = ["Excel"] if is_excel else [self.format, self.encoding.upper()]
+        if self.field:
+            named.append(f"--field {self.field.removeprefix('column ').removesuffix(', no header')}")
+        return ", ".join(named)
 
 
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from elmo_zh.config import TextConfig
 from elmo_zh.corpus.content import EXCEL_SUFFIX, UnsuitableError, columns_of_name, suffix_of
-from elmo_zh.corpus.counts import SKIPPED, Form, Tally, skipped_lines
+from elmo_zh.corpus.counts import READING, SKIPPED, Tally, skipped_lines
 from elmo_zh.corpus.read_source import read_files
 from elmo_zh.corpus.readers.formats import Record, require_fields
 from elmo_zh.corpus.readers.plain import layout_messages
@@ -112,7 +112,8 @@ class InputText:
             if reporter is not None:
                 for form in self.tally.read_as:
                     if form.key() not in reported:
-                        reporter.note(_("Reading {name}: {kinds}").format(name=self.name, kinds=self._described(form)))
+                        kinds = form.described(is_excel=suffix_of(self.source.file_name) == EXCEL_SUFFIX)
+                        reporter.note(_(READING).format(name=self.name, kinds=kinds))
                         reported.add(form.key())
             named = columns_of_name(self.from_name, member or self.source.file_name) if self.from_name else {}
             for record in records:
@@ -147,11 +148,6 @@ class InputText:
         """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
         if self.source.is_named:
             require_fields(self.config.field, [self.name], self.tally.read_as)
-
-    def _described(self, form: Form) -> str:
-        is_excel = suffix_of(self.source.file_name) == EXCEL_SUFFIX
-        named = ["Excel"] if is_excel else [form.format, form.encoding.upper()]
-        return ", ".join(filter(None, [*named, form.option]))
 
     def _report_oddities(self, reporter: Reporter, num_lines: int) -> None:
         if not self.tally.read_as:

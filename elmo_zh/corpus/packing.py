@@ -38,6 +38,8 @@ from elmo_zh.corpus.counts import Tally
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
 
+# Reason in a tally.
+NO_TEXT_NAMES = N_("files whose names do not suggest text")
 # Files made to fill disks unpack to a thousand times their size and more, text to ten or twenty times.
 MOST_EXPANSION = 250
 ALWAYS_ALLOWED_BYTES = 2**30
@@ -285,7 +287,7 @@ def _is_taken(path: str, archive: str, tally: Tally) -> bool:
     if is_hidden(PurePosixPath(path)):
         reason = N_("hidden files in archives")
     elif is_other_name(path):
-        reason = N_("files whose names do not suggest text")
+        reason = NO_TEXT_NAMES
     elif is_archive_name(path):
         raise _packed_twice(_full_name(archive, path))
     if reason:

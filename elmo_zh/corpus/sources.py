@@ -12,14 +12,15 @@ from typing import BinaryIO
 
 from elmo_zh.corpus.content import COMPRESSED_SUFFIXES, Content, is_corpus_name, shown
 from elmo_zh.corpus.counts import Tally, skipped_lines
-from elmo_zh.corpus.packing import compression_of, unpacked, wrong_name
+from elmo_zh.corpus.packing import NO_TEXT_NAMES, compression_of, unpacked, wrong_name
 from elmo_zh.errors import INSIDE_RUN, CorpusError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import PARTS, UNFINISHED, make_folder, remove
 from elmo_zh.run.outputs import kind_of
-from elmo_zh.run.reporter import Reporter, first_ten
+from elmo_zh.run.reporter import Reporter
 
 STANDARD_INPUT = "standard input"
+OUTPUTS = N_("elmo-zh outputs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,12 +110,11 @@ class Sources:
         skipped = Tally()
         for path in self.passed_over:
             if texts.isdisjoint(_without_suffixes(path)):
-                skipped.pass_over(N_("files whose names do not suggest text"), path.name)
+                skipped.pass_over(NO_TEXT_NAMES, path.name)
+        for path in self.outputs:
+            skipped.pass_over(OUTPUTS, str(path))
         for line in skipped_lines(skipped.passed_over):
             reporter.note(line)
-        if self.outputs:
-            named = first_ten(list(map(str, self.outputs)))
-            reporter.note(_("Skipped outputs of elmo-zh among the texts: {names}").format(names=named))
 
 
 def _without_suffixes(path: Path) -> Iterator[Path]:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elmo_zh.corpus.cleaning import GARBLED
-from elmo_zh.corpus.counts import skipped_lines
+from elmo_zh.corpus.counts import READING, skipped_lines
 from elmo_zh.corpus.encodings import UNDECODABLE
+from elmo_zh.corpus.packing import NO_TEXT_NAMES
 from elmo_zh.corpus.readers.plain import layout_messages
 from elmo_zh.corpus.readers.row_texts import WITHOUT_FIELD, other_fields_note
-from elmo_zh.corpus.sources import Sources
+from elmo_zh.corpus.sources import OUTPUTS, Sources
 from elmo_zh.language import _
 from elmo_zh.run.reporter import Reporter, counted
 from elmo_zh.segmenting.segment_corpus import SegmentedCorpus
@@ -20,9 +21,9 @@ def describe_reading(result: SegmentedCorpus, names: Sequence[str], sources: Sou
     """Describe, for the stage record, the text that was read from the named sources, cleaned, dropped or skipped."""
     total = result.total
     for path in sources.passed_over:
-        total.pass_over("files whose names do not suggest text", str(path))
+        total.pass_over(NO_TEXT_NAMES, str(path))
     for path in sources.outputs:
-        total.pass_over("elmo-zh outputs", str(path))
+        total.pass_over(OUTPUTS, str(path))
     found = {
         name: {
             kind: {"count": found.count, "characters": found.characters, "examples": found.examples}
@@ -70,9 +71,8 @@ def _report_forms(result: SegmentedCorpus, reporter: Reporter) -> None:
     if {form.key() for form in forms} <= {("text", "utf-8", "")}:
         return
     for form in forms[:_MAX_FORMS]:
-        named = ", ".join(filter(None, [form.encoding.upper(), form.option]))
         files = counted(form.files, "{number} file", "{number} files")
-        reporter.note(_("Read {count} as {kind} in {form}.").format(count=files, kind=form.format, form=named))
+        reporter.note(_(READING).format(name=files, kinds=form.described()))
     if result.total.other_fields:
         reporter.note(other_fields_note(result.total.other_fields))
 

@@ -38,7 +38,7 @@ def test_outputs_are_kept_and_skipped_among_texts(used: Path, sample_run: Sample
     # A file that is named is always read.
     assert not find_sources([str(path) for path in corpus.rglob("*.tsv")]).outputs
 
-    told = "Skipped outputs of elmo-zh among the texts: corpus/deep/index,"
+    told = f"Skipped (elmo-zh outputs: {len(outputs)}): corpus/deep/index,"
     for command, result, number in (
         (("evaluate", corpus, "--model", "model"), "num_predictions", 9),
         (("score", corpus, "--model", "model", "--output", "s.tsv"), "lines", 1),

@@ -24,9 +24,9 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
     answer = succeed("segment", mixed_folder(), "--run", "run", *FAST)
     for line in (
         "Skipped (files whose names do not suggest text): f.png",
-        "Read 1 file as text in GB18030.",
-        "Read 1 file as csv in UTF-8, --field 2 (review).",
-        "Read 1 file as jsonl in UTF-8, --field text.",
+        "Reading 1 file: text, GB18030",
+        "Reading 1 file: csv, UTF-8, --field 2 (review)",
+        "Reading 1 file: jsonl, UTF-8, --field text",
         "Skipped (cannot tell which column holds the text): c/e.json",
         "Characters kept: 26. Characters left out: lines with undecodable bytes: 3.",
     ):
