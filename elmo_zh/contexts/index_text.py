@@ -87,7 +87,7 @@ def word_former(embedder: ElmoEmbedder, *, segmented: bool) -> Callable[[str], s
 
 def describe_missing_words(words: Sequence[str], argument: str) -> str:
     """Return a warning that counts the words given by `argument` that do not occur, and lists the first ten."""
-    message = _("{argument}: words that are not tokens of the text ({number:,}): {words}")
+    message = _("{argument}: not among the tokens of the text ({number:,}): {words}")
     return message.format(argument=argument, number=len(words), words=first_ten(words))
 
 

@@ -49,7 +49,7 @@ def test_what_the_user_should_look_at_is_a_warning(embedder: ElmoEmbedder) -> No
         ContextIndex.build(embedder, "texts", "index", reporter=Heard())
     write_text(Path("texts", "b.txt"), LINES)
     words = ["苹果", "没有", "贵"]
-    with pytest.warns(UserWarning, match="Skipped|from words") as caught:
+    with pytest.warns(UserWarning, match="Skipped|words: not among") as caught:
         index = ContextIndex.build(embedder, "texts", "index", words=words, layers=1)
     assert [text["name"] for text in index.info["texts"]] == ["texts/b.txt"]
     skipped, missing = (str(each.message) for each in caught)
