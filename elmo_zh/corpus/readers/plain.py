@@ -22,7 +22,6 @@ from elmo_zh.language import N_, _
 from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.script import HAN
 
-_FORMAT = N_("{names}: the text looks like {example}, but is read as plain text. Add: --input-format {example}")
 # The names are keys of records.
 LAYOUTS = {
     "hard line breaks": N_(
@@ -31,8 +30,7 @@ LAYOUTS = {
     ),
     "time codes": N_("{names}: lines begin with time codes, which are read as words. Remove them."),
     "markup": N_("{names}: the text has markup that is read as words. Convert it to plain text or HTML."),
-    "columns": _FORMAT,
-    "format": _FORMAT,
+    "format": N_("{names}: the text looks like {example}, but is read as plain text. Add: --input-format {example}"),
     "line starts": N_(
         "{names}: each line begins with a short field (such as {example}), which is read as text. Remove it, or put a"
         " tab after it and add: --input-format tsv --field 2"
@@ -62,7 +60,7 @@ def find_layout(head: str) -> tuple[str, str]:
         return "time codes", ""
     for separator, kind in (("\t", "tsv"), (",", "csv")):
         if lines[0].count(separator) and len({line.count(separator) for line in lines}) == 1:
-            return "columns", kind
+            return "format", kind
     if field := _first_field(lines):
         return "line starts", field
     if _is_segmented(lines):
