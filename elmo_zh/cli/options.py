@@ -96,7 +96,7 @@ class Common:
     )
     engine: str = declare(
         "local",
-        "Prepare or score text on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
+        "Where to work: on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
         choices=("local", "dask"),
     )
     scheduler: str = declare(
@@ -173,8 +173,9 @@ class Common:
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
         common = cls(named=named, config=config, **shared)
+        pair = ("--engine dask", "--scheduler ADDRESS")
         if (common.engine == "dask") != bool(common.scheduler):
-            raise OptionError.alone("--engine dask", "--scheduler ADDRESS")
+            raise OptionError.needs(*(pair if common.engine == "dask" else reversed(pair)))
         return common
 
     @cached_property

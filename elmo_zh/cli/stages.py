@@ -61,8 +61,8 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
 
     Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for
     standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
-    wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
-    format and encoding of each file are detected (docs/corpora.md).
+    wikiextractor, HTML, Markdown, subtitles, vertical and tagged text. Files may be compressed (.gz, .bz2, .xz, .zst)
+    or in archives (.zip, .tar). The format and encoding of each file are detected (docs/corpora.md).
 
     Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was cleaned and dropped.
 

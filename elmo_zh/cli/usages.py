@@ -26,7 +26,8 @@ from elmo_zh.cli.options import (
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import counted, first_ten
+from elmo_zh.names import label
+from elmo_zh.run.reporter import first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -158,7 +159,7 @@ def _write_senses(common: Common, index: "ContextIndex", senses: "Senses", optio
             for usage in senses.usages
         ]
         places, labels = senses.clusters.places, senses.clusters.labels
-        details = [counted(len(labels), "{number} occurrence", "{number} occurrences"), index.path.name]
+        details = [f"{label('occurrences')}: {len(labels):,}", index.path.name]
         word = senses.word if can_write(senses.word) else ""
         save_picture(usages_figure(places, labels, names, word, details), common.picture)
 

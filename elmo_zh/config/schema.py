@@ -112,8 +112,10 @@ class ModelConfig(Section):
         256, "Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers.", least=1
     )
     num_layers: int = declare(2, "Number of LSTM layers in each direction (L).", least=1)
-    cell_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
-    projection_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
+    cell_clip: float = declare(3.0, "Clip the LSTM cell to plus or minus this value; 0 means no clipping.", least=0)
+    projection_clip: float = declare(
+        3.0, "Clip the projected LSTM output to plus or minus this value; 0 means no clipping.", least=0
+    )
     skip_connections: bool = declare(True, "Add each LSTM layer's input to its output, from the second layer on.")
     tie_softmax: bool = declare(
         True, "Use the token embeddings as the weights of the softmax too. No effect in character mode."
@@ -249,7 +251,7 @@ class TrainConfig(Section):
     )
     max_minutes: float = declare(
         0.0,
-        "Stop after this many minutes, with a checkpoint and final figures; the same command goes on. 0: no limit.",
+        "Stop after this many minutes, with a checkpoint and final figures; the same command continues. 0: no limit.",
         least=0,
         free=True,
     )

@@ -82,7 +82,7 @@ class TextConfig(Section):
     )
     format: str = declare(
         "auto",
-        "Format of files: {choices}.",
+        "Format of the files; auto detects it for each file: {choices}.",
         choices=CORPUS_FORMATS,
         later=True,
         names=("--input-format",),
@@ -112,7 +112,7 @@ class TextConfig(Section):
     )
     join_lines: bool = declare(
         False,
-        "Join the lines of plain text in which sentences go on in the next line, as in text copied from a PDF file.",
+        "Join lines of plain text where a sentence continues on the next line, as in text copied from a PDF file.",
         later=True,
     )
     remove_markup: bool = declare(
