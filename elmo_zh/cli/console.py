@@ -24,7 +24,7 @@ from elmo_zh.run.reporter import Progress, display_width, wrapped
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
 # What progress bars show besides names of commands and those in elmo_zh.names.
-_NAMES = (N_("vectors"), N_("linear models"), N_("models"), N_("loss"), N_("dev"))
+_NAMES = (N_("vectors"), N_("models"), N_("loss"), N_("dev"))
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 _EXAMPLE = N_("Example:")
 
@@ -154,8 +154,7 @@ def translate_help(command: click.Command, translate: Callable[[str], str] = _) 
         for text in paragraphs
     )
     for option in command.params:
-        if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
-            # click translates the names of types when it is imported, before it knows the catalogue, or not at all.
+        if isinstance(option.type, click.Path):  # click translates its name before it knows the catalogue
             option.type.name = translate(option.type.name)
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)

@@ -106,7 +106,7 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
             points = [line["epoch"] for line in epochs], [line[name] for line in epochs]
             axes.plot(*points, label=in_language("seed {seed}", seed=seed), color=DATA_COLOUR, **style)
     score_axes.set_ylabel(in_language("{metric} on the development examples", metric=metric))
-    loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epoch"))
+    loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epochs"))
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(seeds) > 1:
         score_axes.legend(frameon=False)

@@ -299,7 +299,7 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
         yield _("Files not read to the end: {count}. To allow more time: --seconds").format(count=unread)
     yield ""
     rows = [(_(_TITLES.get(name, name.replace("_", " "))), f"{value:,}") for name, value in figures.items()]
-    yield from aligned([(_("corpus"), _("about")), *rows, (_("coverage"), f"{plan['coverage']:.2%}")])
+    yield from aligned([*rows, (_("coverage"), f"{plan['coverage']:.2%}")])
     yield ""
     if curve := plan["coverage_curve"]:
         covered = [(f"{point['words']:,}", f"{point['share']:.1%}") for point in curve]
