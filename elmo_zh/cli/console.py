@@ -142,7 +142,7 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     if context.info_name in _COMMANDS_WITH_SETTINGS and (sections := sections_with(key)):
         advice = _(HERE).format(name=", ".join(f"--set {section}.{key}=VALUE" for section in sections))
     else:
-        advice = name_here(key)
+        advice = name_here(key, "--set {}=VALUE")
     return click.UsageError(f"{error.message} {advice}", context) if advice else error
 
 
