@@ -218,10 +218,7 @@ class Common:
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
-            for path, option, suffixes in (
-                (self.output, "--output", formats),
-                (self.picture, "--picture", (".png",)),
-            ):
+            for path, option, suffixes in ((self.output, "--output", formats), (self.picture, "--picture", (".png",))):
                 if path is not None:
                     if suffixes:
                         require_suffix(path, suffixes, option)

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.declared import takes
-from elmo_zh.cli.model_options import (
-    UNSEEN,
-    load_index,
-    load_model,
-    warn_of_unknown,
-)
+from elmo_zh.cli.model_options import UNSEEN, load_index, load_model, warn_of_unknown
 from elmo_zh.cli.options import (
     Common,
     common_options,

@@ -7,12 +7,7 @@ evaluate) never makes a finished stage out of date.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from elmo_zh.choices import (
-    DEVICES,
-    EMBED_PRECISIONS,
-    OUTPUT_FORMATS,
-    POOL_METHODS,
-)
+from elmo_zh.choices import DEVICES, EMBED_PRECISIONS, OUTPUT_FORMATS, POOL_METHODS
 from elmo_zh.config.declare import Layers, Section, declare, is_pattern
 from elmo_zh.config.text_section import TextConfig
 from elmo_zh.errors import ConfigError
@@ -305,11 +300,7 @@ class EmbedConfig(Section):
         "Pooling into one vector per line: none, mean, max or first-last (the last state of each direction).",
         choices=("none", *POOL_METHODS),
     )
-    format: str = declare(
-        "hdf5",
-        "File format: {choices}.",
-        choices=OUTPUT_FORMATS,
-    )
+    format: str = declare("hdf5", "File format: {choices}.", choices=OUTPUT_FORMATS)
     precision: str = declare(
         "float32",
         "Precision of matrix products: float32 (exact), or bfloat16 or int8 (CPU only), both faster on newer CPUs.",

@@ -18,11 +18,7 @@ CORPUS = (*READING, *CLEANING)
 class TextConfig(Section):
     """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
 
-    segmenter: str = declare(
-        "jieba",
-        "Segmenter: {choices}.",
-        choices=SEGMENTERS,
-    )
+    segmenter: str = declare("jieba", "Segmenter: {choices}.", choices=SEGMENTERS)
     jieba_hmm: bool = declare(
         True, "Let the hidden Markov model of jieba and rjieba find words that are not in the dictionary."
     )

@@ -29,15 +29,7 @@ from elmo_zh.planning import PlanLimits
 from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext, load_records
-from elmo_zh.run.reporter import (
-    Reporter,
-    SilentReporter,
-    aligned,
-    counted,
-    first_ten,
-    format_bytes,
-    format_seconds,
-)
+from elmo_zh.run.reporter import Reporter, SilentReporter, aligned, counted, first_ten, format_bytes, format_seconds
 from elmo_zh.stages.text import encode, segment, vocab, word2vec
 from elmo_zh.text.script import count_han
 from elmo_zh.vocabulary.vocabulary import SPECIALS
