@@ -43,12 +43,12 @@ class VocabConfig(Section):
     )
     init: str = declare(
         "",
-        "A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none.",
+        "Model whose words and [model] settings are kept; words of the text join them (docs/training.md). Default: none.",
         is_file=True,
     )
     words: str = declare(
         "",
-        "A file with the whole vocabulary, one word per line; no word is added or left out. Empty: none.",
+        "File with the whole vocabulary, one word per line. Default: the most frequent words of the text.",
         is_file=True,
     )
 
@@ -64,9 +64,7 @@ class Word2vecConfig(Section):
 
     enabled: bool = declare(True, "Start the token embeddings from word2vec; false starts them at random.")
     vectors: str = declare(
-        "",
-        "A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none.",
-        is_file=True,
+        "", "File of pretrained vectors in word2vec's text format. Default: vectors trained on the text.", is_file=True
     )
     implementation: str = declare(
         "auto",
@@ -164,7 +162,7 @@ class TrainConfig(Section):
 
     init: str = declare(
         "",
-        "A model bundle to start training from; vocabulary rows are matched by word. Empty: random initial weights.",
+        "Model to start training from; vocabulary rows are matched by word. Default: random initial weights.",
         is_file=True,
     )
     max_tokens: int = declare(
@@ -252,7 +250,7 @@ class TrainConfig(Section):
     )
     device: str = declare(
         "auto",
-        "Device to train on: auto (a GPU if there is one), cpu or cuda; training on a GPU is experimental.",
+        "Device: auto (a GPU if there is one), cpu or cuda; using a GPU is experimental. Default: auto.",
         choices=DEVICES,
         free=True,
     )

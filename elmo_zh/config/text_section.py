@@ -24,7 +24,8 @@ class TextConfig(Section):
     )
     user_dictionary: str = declare(
         "",
-        "User dictionary in jieba's format: one word per line, with an optional count and tag. Empty: none.",
+        "File of words that the segmenter keeps whole: in jieba's format (one word per line, with an optional count and"
+        " tag) or a table that the words command wrote. Default: none.",
         is_file=True,
     )
     split_unknown: bool = declare(
