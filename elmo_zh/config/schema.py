@@ -43,7 +43,8 @@ class VocabConfig(Section):
     )
     init: str = declare(
         "",
-        "Model whose words and [model] settings are kept; words of the text join them (docs/training.md). Default: none.",
+        "Model whose words and [model] settings are kept; words of the text are added (docs/training.md). Default:"
+        " none.",
         is_file=True,
     )
     words: str = declare(
