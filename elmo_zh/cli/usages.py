@@ -233,15 +233,15 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
         columns = drift.periods[0].index.columns
         note_type(columns, options.periods, common.console)
         if num_left := int((~np.any([period.lines for period in drift.periods], axis=0)).sum()):
-            text = _("{name}: lines without a value are left out: {count:,}")
+            text = _("Lines left out because {name} has no value: {count:,}")
             common.console.note(text.format(name=options.periods, count=num_left))
     if drift.fragments:
         common.console.note(describe_fragments(drift.fragments))
     num_changed = sum(word.q < LEVEL for word in drift.words)
     if words is None and num_changed >= _NEARLY_ALL * len(drift.words):
         text = _(
-            "Nearly every word differs ({count:,} of {total:,}), as between different kinds of text. Trust only the"
-            " lines, and how far {by} lies above baseline."
+            "Nearly every word differs ({count:,} of {total:,}), as is usual between different kinds of text. Trust"
+            " only the lines, and how far {by} lies above baseline."
         )
         common.console.warn(text.format(count=num_changed, total=len(drift.words), by=drift.by))
     known = {word.word for word in drift.words} | drift.fragments.keys()
