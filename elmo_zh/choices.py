@@ -7,7 +7,7 @@ imported on first use, so that `elmo-zh --help` stays fast.
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from elmo_zh.errors import ConfigError
@@ -28,7 +28,6 @@ class Registry:
     group: str  # Entry point group through which other packages add names; empty if they cannot
     built_in: Mapping[str, str]  # Maps a name to "package.module" or "package.module:object"
     also: tuple[str, ...] = ()  # Names that can be chosen but have no code of their own, such as "auto"
-    notes: Mapping[str, str] = field(default_factory=dict)  # Explanations, in English, of unclear names; shown in help
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.also, *self.names())
@@ -41,9 +40,8 @@ class Registry:
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def described(self, say: Callable[[str], str] = _) -> str:
-        """Return all names, with their notes, as one phrase; `say` translates it, by default to the user's language."""
-        names = [f"{name} ({say(self.notes[name])})" if name in self.notes else name for name in self]
-        return ", ".join([*names, *([say(N_("or the name of a plug-in"))] if self.group else [])])
+        """Return all names as one phrase; `say` translates it, by default to the user's language."""
+        return ", ".join([*self, *([say(N_("or the name of a plug-in"))] if self.group else [])])
 
     def package_of(self, name: str) -> tuple[str, str] | None:
         """Return the name and version of the package that adds a name, or None for a built-in or unknown one."""
@@ -91,7 +89,6 @@ SEGMENTERS = Registry(
         "whitespace": "elmo_zh.text.segmenters:WHITESPACE",
         "character": "elmo_zh.text.segmenters:CHARACTER",
     },
-    notes={"rjieba": N_("faster; needs an extra")},
 )
 # Each is an elmo_zh.corpus.readers.formats.CorpusFormat.
 CORPUS_FORMATS = Registry(
@@ -112,7 +109,6 @@ CORPUS_FORMATS = Registry(
         "markdown": "elmo_zh.corpus.readers.prose:MARKDOWN",
     },
     also=("auto",),
-    notes={"auto": N_("detected")},
 )
 # Each is a function that writes all vectors (elmo_zh.embed.formats.Writer); its name is also the suffix of outputs.
 OUTPUT_FORMATS = Registry(
@@ -123,7 +119,6 @@ OUTPUT_FORMATS = Registry(
         "npy": "elmo_zh.embed.formats:write_npy",
         "parquet": "elmo_zh.embed.parquet:write_parquet",
     },
-    notes={"hdf5": N_("one dataset per line"), "npy": N_("a folder of arrays")},
 )
 
 # Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.

@@ -69,12 +69,6 @@ class OptionError(ConfigError):
         message = _("{option} and {other} cannot be combined. Leave out one of them.")
         return cls(message.format(option=option, other=other))
 
-    @classmethod
-    def alone(cls, option: str, other: str) -> Self:
-        """Return the error for one of two options that only work together."""
-        message = _("{option} and {other} must be used together. Use both or neither.")
-        return cls(message.format(option=option, other=other))
-
 
 class CorpusError(ElmoZhError):
     """The given text cannot be read, or contains nothing to read."""

@@ -58,18 +58,7 @@ SECTIONS = {
     N_("Prepare"): (plan, segment, vocab, word2vec, encode),
     N_("Train"): (train, export, pipeline),
     N_("Use"): (embed, evaluate, score, substitutes, task, convert),
-    N_("Study"): (
-        concordance,
-        frequencies,
-        collocates,
-        keywords,
-        words,
-        index,
-        neighbours,
-        senses,
-        drift,
-        explore,
-    ),
+    N_("Study"): (concordance, frequencies, collocates, keywords, words, index, neighbours, senses, drift, explore),
     N_("Inspect"): (info,),
 }
 

@@ -75,10 +75,6 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
         with common.opened_texts(files, from_name=choice.from_name) as texts:
             may_be_wanted = may_match(map(prepare, queries), fold)
             folded = tokens = TokenTable.of_texts(texts, preparation, may_be_wanted, common.console, fold)
-        if not queries and not common.segmented:
-            common.console.note(
-                _("Files are segmented as set, an index as its model was. To count as in an index, use --index.")
-            )
     if not len(tokens.ends):
         raise CorpusError.no_text(first_ten(files) or choice.index)
     wanted = wanted_lines(tokens.columns, len(tokens.ends), choice.where)
@@ -397,5 +393,5 @@ def _report(common: Common, results: Sequence[Any], top: int, *, by: str = "") -
     shown = [row for _value, part in groupby(rows, lambda row: row.get(by)) for row in islice(part, top or None)]
     # The column `name` holds words or phrases, so its heading is that of the option --word.
     printed = [{"word" if name == "name" else name: value for name, value in row.items()} for row in shown]
-    lines = [*table(printed), "", *figures({"count": len(rows), "shown": len(shown)})]
+    lines = [*table(printed), "", *figures({"rows": len(rows), "shown": len(shown)})]
     common.finish({"rows": shown, "count": len(rows)}, lines)

@@ -23,12 +23,8 @@ from elmo_zh.run.reporter import Progress, display_width, wrapped
 
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
-# What progress bars show besides names of commands: descriptions, units and figures, which callers give as plain names.
-_NAMES = (
-    *(N_("pairs"), N_("count"), N_("choose"), N_("join"), N_("usages"), N_("words used alike"), N_("vectors")),
-    *(N_("surprisal"), N_("linear models"), N_("read the text"), N_("tokens"), N_("lines"), N_("texts")),
-    *(N_("words"), N_("occurrences"), N_("models"), N_("epochs"), N_("loss"), N_("dev")),
-)
+# What progress bars show besides names of commands and those in elmo_zh.names.
+_NAMES = (N_("vectors"), N_("models"), N_("loss"), N_("dev"))
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 _EXAMPLE = N_("Example:")
 
@@ -146,7 +142,7 @@ def with_advice(error: click.UsageError) -> click.UsageError:
     if context.info_name in _COMMANDS_WITH_SETTINGS and (sections := sections_with(key)):
         advice = _(HERE).format(name=", ".join(f"--set {section}.{key}=VALUE" for section in sections))
     else:
-        advice = name_here(key)
+        advice = name_here(key, "--set {}=VALUE")
     return click.UsageError(f"{error.message} {advice}", context) if advice else error
 
 
@@ -158,8 +154,7 @@ def translate_help(command: click.Command, translate: Callable[[str], str] = _) 
         for text in paragraphs
     )
     for option in command.params:
-        if isinstance(option.type, click.Path | type(click.INT) | type(click.FLOAT)):
-            # click translates the names of types when it is imported, before it knows the catalogue, or not at all.
+        if isinstance(option.type, click.Path):  # click translates its name before it knows the catalogue
             option.type.name = translate(option.type.name)
         if isinstance(option, click.Option) and option.help:
             option.help = translate(option.help)

@@ -112,8 +112,9 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     """Show what a run, model, index, task or comparison is.
 
     Use it to see what a folder was made from, its figures, and what to do next. PATH is a run, finished or not; a
-    folder of runs, by default runs, which are listed newest first; a model bundle, the name of an installed model, or
-    the folder of another program's model; or the output of index, task fit, task compare or task probe.
+    folder of runs (by default, the folder runs), which are listed newest first; a model bundle, the name of an
+    installed model, or the folder of another program's model; or the output of index, task fit, task compare or task
+    probe.
 
     With --check, the exit status is 1 if something is wrong. For a model bundle, this checks that its stored sentences
     still give their stored vectors and tokens, and that other sentences in a batch change nothing. For other outputs

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from elmo_zh.config.declare import Value, values_of
 from elmo_zh.errors import OptionError
-from elmo_zh.language import N_, _
+from elmo_zh.language import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ class DeclaredType(click.ParamType[Any]):
     def __init__(self, value: Value) -> None:
         kind = (get_args(value.kind) or (value.kind,))[0]  # int for `tuple[int, ...]`
         self.value, self._one = value, replace(value, kind=kind)
-        self.name = {int: N_("integer"), float: N_("float")}.get(kind, N_("text"))
+        self.name = "number" if kind in (int, float) else "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse a string as a value of the declared type; fail with a message that says what is allowed."""
@@ -44,7 +44,7 @@ class DeclaredType(click.ParamType[Any]):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
         """Return the choices, or the kind of value, as help shows them."""
-        return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else _(self.name).upper()
+        return f"[{'|'.join(self.value.choices)}]" if self.value.choices is not None else self.name.upper()
 
 
 class DeclaredOption(click.Option):

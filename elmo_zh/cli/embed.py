@@ -303,7 +303,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
     shares = {name: total / len(scores) for name, total in totals.items()}
     common.finish(
         {"pairs": len(scores), **totals, "groups": groups},
-        table([*shown, {"kind": _("all"), "pairs": len(scores), **shares}]),
+        table([*shown, {"kind": _("total"), "pairs": len(scores), **shares}]),
         bundle=bundle,
     )
 
@@ -318,14 +318,15 @@ def _finish(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -> None
         "perplexity": measured.perplexity if measured else None,
         "bits_per_character": measured.bits_per_character if measured else None,
     }
+    lines = figures({name: value for name, value in result.items() if not name.endswith("_nats")})
     if common.output is None:
-        for line in figures(result):
+        for line in lines:
             common.console.note(line)
         return
     keep = ("score", "FILE", "--keep-share", "0.8", "--output", "kept.txt")
     train = ("pipeline", common.output, "--run", "runs/NAME") if counts.kept else ()
     following = keep if counts.kept is None else train
-    common.finish(result, bundle=scorer.bundle, following=following)
+    common.finish(result, lines, bundle=scorer.bundle, following=following)
 
 
 def _report_words(common: Common, scorer: "LineScorer", counts: "ScoreCounts") -> None:

@@ -176,7 +176,8 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
     Without INDEX, explore shows the model in $ELMO_ZH_MODEL; if that is not set, the latest run; and if there are no
     runs, the installed starter model. The command builds the index itself: for a run, in RUN/index, from the run's own
     text; for any other model, in runs/NAME-DIGITS.index, from elmo-zh's sample text (DIGITS are the first digits of the
-    model's digest). To show another run or model, give RUN or --model. INDEX is a folder written by the index command.
+    model's digest). To show another run or model, specify RUN or --model. INDEX is a folder that the index command
+    wrote.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
     click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and

@@ -46,6 +46,13 @@ _READ_WITH = {
 # Settings that have no effect on text that is already split into tokens.
 _OF_RAW_TEXT = ("text.format", "text.field", "text.join_lines", "text.user_dictionary")
 
+# What options say that set a setting, as the setting does.
+_DICTIONARY, _DEVICE, _INIT, _WORDS = (
+    value.help
+    for name in ("text.user_dictionary", "train.device", "train.init", "vocab.words")
+    if (value := setting(name))
+)
+
 
 def _checked_run(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
@@ -87,16 +94,10 @@ class Common:
     force: bool = declare(False, "Run even if nothing has changed, and overwrite the output.")
     quiet: bool = declare(False, "Print only warnings and errors.")
     as_json: bool = declare(False, "Print the result as one JSON object on stdout.", names=("--json",))
-    user_dictionary: Path | None = declare(
-        None,
-        "Words of your own that the segmenter keeps whole: a dictionary in jieba's format, or a table written by"
-        " the words command.",
-        metavar="FILE",
-        path={"exists": True, "dir_okay": False},
-    )
+    user_dictionary: Path | None = declare(None, _DICTIONARY, metavar="FILE", path={"exists": True, "dir_okay": False})
     engine: str = declare(
         "local",
-        "Prepare or score text on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
+        "Where to work: on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
         choices=("local", "dask"),
     )
     scheduler: str = declare(
@@ -110,9 +111,7 @@ class Common:
         " runs/latest/model, otherwise starter.",
         metavar="BUNDLE",
     )
-    device: str | None = declare(
-        None, "Device to compute on; auto uses a GPU (experimental) if there is one. Default: auto.", choices=DEVICES
-    )
+    device: str | None = declare(None, _DEVICE, choices=DEVICES)
     segmented: bool = declare(
         False, "The text is already segmented: one sentence per line, with a single space between tokens."
     )
@@ -131,23 +130,13 @@ class Common:
         path=FOLDER,
         callback=_checked_run,
     )
-    init: Path | None = declare(
-        None,
-        "Start from the weights of this model, trained on other text. Default: train from scratch.",
-        metavar="BUNDLE",
-    )
+    init: Path | None = declare(None, _INIT, metavar="BUNDLE")
     checkpoint: str = declare(
         "best",
         "Checkpoint to export: best (lowest held-out perplexity), last, or a step number.",
         metavar="best|last|STEP",
     )
-    source: Path | None = declare(
-        None,
-        "Use exactly the words of this file, one per line. Default: the most frequent words of the text.",
-        names=("--from",),
-        metavar="FILE",
-        path=FILE,
-    )
+    source: Path | None = declare(None, _WORDS, names=("--from",), metavar="FILE", path=FILE)
     index: Path | None = declare(None, "Folder that the index command wrote.", metavar="INDEX")
     task: Path | None = declare(None, "Folder that task fit wrote.", metavar="TASK")
     word2vec: Path | None = declare(
@@ -173,8 +162,9 @@ class Common:
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
         common = cls(named=named, config=config, **shared)
+        pair = ("--engine dask", "--scheduler ADDRESS")
         if (common.engine == "dask") != bool(common.scheduler):
-            raise OptionError.alone("--engine dask", "--scheduler ADDRESS")
+            raise OptionError.needs(*(pair if common.engine == "dask" else reversed(pair)))
         return common
 
     @cached_property
@@ -217,10 +207,7 @@ class Common:
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:
-            for path, option, suffixes in (
-                (self.output, "--output", formats),
-                (self.picture, "--picture", (".png",)),
-            ):
+            for path, option, suffixes in ((self.output, "--output", formats), (self.picture, "--picture", (".png",))):
                 if path is not None:
                     if suffixes:
                         require_suffix(path, suffixes, option)

@@ -14,7 +14,7 @@ from elmo_zh.bundle import BundleForm
 from elmo_zh.bundle.find_bundle import find_bundle
 from elmo_zh.cli.declared import Function, takes
 from elmo_zh.cli.options import ENGINE, FOLDER, Common, common_options, common_options_of_readers, shared_options
-from elmo_zh.config import Config
+from elmo_zh.config import SECTIONS, Config
 from elmo_zh.errors import NO_EFFECT, OptionError
 from elmo_zh.language import _
 from elmo_zh.planning import PlanLimits
@@ -61,8 +61,8 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
 
     Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for
     standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
-    wikiextractor, HTML, Markdown. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives (.zip, .tar). The
-    format and encoding of each file are detected (docs/corpora.md).
+    wikiextractor, HTML, Markdown, subtitles, vertical and tagged text. Files may be compressed (.gz, .bz2, .xz, .zst)
+    or in archives (.zip, .tar). The format and encoding of each file are detected (docs/corpora.md).
 
     Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was cleaned and dropped.
 
@@ -81,9 +81,7 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
 
 @click.command()
 @_run_option
-@shared_options(
-    "init", help="Keep all words in this model's vocabulary, and use its [model] settings. Default: no model."
-)
+@shared_options("init", help=SECTIONS["vocab"]["init"].help)
 @shared_options("source", *ENGINE)
 @common_options
 def vocab(common: Common, /) -> None:
@@ -110,7 +108,7 @@ def vocab(common: Common, /) -> None:
 
 @click.command()
 @_run_option
-@shared_options("source", help="Use the vectors of this file, in word2vec's text format. Default: train new vectors.")
+@shared_options("source", help=SECTIONS["word2vec"]["vectors"].help)
 @common_options
 def word2vec(common: Common, /) -> None:
     """Pretrain the initial token embeddings.

@@ -14,7 +14,6 @@ from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import INPUTS, FitJob
 from elmo_zh.errors import OptionError
 from elmo_zh.language import N_, _
-from elmo_zh.run.reporter import counted
 
 if TYPE_CHECKING:
     from elmo_zh.tasks.fit import FitReport
@@ -121,22 +120,11 @@ def _described(report: "FitReport") -> list[str]:
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
-    """Return a mixture member's score on held-out labels, and how much it adds to the members before it."""
-    labels = counted(member["num_labels"], "{number} held-out label", "{number} held-out labels")
-    change = ""
-    if member["without"] is not None:
-        change = _(" ({metric} {member} without this model, {member2} with it)").format(
-            metric=metric, member=f"{member['without']:.4f}", member2=f"{member['together']:.4f}"
-        )
-    message = (
-        _("{name}: {reached} on {labels}; weight {member}{change}")
-        if member["weight"]
-        else _("{name}: {reached} on {labels}; left out, because it does not help{change}")
-    )
-    return message.format(
+    """Return a mixture member's score on held-out labels, and its weight, which is 0 if it was left out."""
+    return _("{name}: {metric} {score} on {number} held-out labels, weight {weight}").format(
         name=_(_MEMBERS[member["name"]]),
-        reached=f"{metric} {member['score']:.4f}",
-        labels=labels,
-        member=f"{member['weight']:.2f}",
-        change=change,
+        metric=metric,
+        score=f"{member['score']:.4f}",
+        number=f"{member['num_labels']:,}",
+        weight=f"{member['weight']:.2f}",
     )

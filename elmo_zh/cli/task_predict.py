@@ -20,13 +20,7 @@ from elmo_zh.cli.options import (
     refuse_together,
     shared_options,
 )
-from elmo_zh.cli.task_options import (
-    checked_reading,
-    labelled_options,
-    load_task,
-    moved_model_option,
-    task_options,
-)
+from elmo_zh.cli.task_options import checked_reading, labelled_options, load_task, moved_model_option, task_options
 from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, PredictionForm, Reading
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _

@@ -9,12 +9,7 @@ import click
 from elmo_zh.cli.declared import takes
 from elmo_zh.cli.model_options import load_embedder
 from elmo_zh.cli.options import FOLDER, Common, common_options, reads, shared_options
-from elmo_zh.cli.task_options import (
-    checked_reading,
-    data_argument,
-    kind_argument,
-    labelled_options,
-)
+from elmo_zh.cli.task_options import checked_reading, data_argument, kind_argument, labelled_options
 from elmo_zh.config.declare import declare
 from elmo_zh.config.task_settings import DataFiles, Reading
 
@@ -72,7 +67,5 @@ def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files
     report = run_job(job, force=common.force, reporter=common.console)
     model = ("--model", common.model) if common.model else ()
     common.finish(
-        report.to_json(),
-        report.lines(),
-        following=("embed", "file.txt", *model, "--layers", str(report.best_layer)),
+        report.to_json(), report.lines(), following=("embed", "file.txt", *model, "--layers", str(report.best_layer))
     )

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elmo_zh.cli.declared import takes
-from elmo_zh.cli.model_options import (
-    UNSEEN,
-    load_index,
-    load_model,
-    warn_of_unknown,
-)
+from elmo_zh.cli.model_options import UNSEEN, load_index, load_model, warn_of_unknown
 from elmo_zh.cli.options import (
     Common,
     common_options,
@@ -26,7 +21,8 @@ from elmo_zh.cli.options import (
 from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteOptions
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _
-from elmo_zh.run.reporter import counted, first_ten
+from elmo_zh.names import label
+from elmo_zh.run.reporter import first_ten
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -158,7 +154,7 @@ def _write_senses(common: Common, index: "ContextIndex", senses: "Senses", optio
             for usage in senses.usages
         ]
         places, labels = senses.clusters.places, senses.clusters.labels
-        details = [counted(len(labels), "{number} occurrence", "{number} occurrences"), index.path.name]
+        details = [f"{label('occurrences')}: {len(labels):,}", index.path.name]
         word = senses.word if can_write(senses.word) else ""
         save_picture(usages_figure(places, labels, names, word, details), common.picture)
 
@@ -237,15 +233,15 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
         columns = drift.periods[0].index.columns
         note_type(columns, options.periods, common.console)
         if num_left := int((~np.any([period.lines for period in drift.periods], axis=0)).sum()):
-            text = _("{name}: lines without a value are left out: {count:,}")
+            text = _("Lines left out because {name} has no value: {count:,}")
             common.console.note(text.format(name=options.periods, count=num_left))
     if drift.fragments:
         common.console.note(describe_fragments(drift.fragments))
     num_changed = sum(word.q < LEVEL for word in drift.words)
     if words is None and num_changed >= _NEARLY_ALL * len(drift.words):
         text = _(
-            "Nearly every word differs ({count:,} of {total:,}), as between different kinds of text. Trust only the"
-            " lines, and how far {by} lies above baseline."
+            "Nearly every word differs ({count:,} of {total:,}), as is usual between different kinds of text. Trust"
+            " only the lines, and how far {by} lies above baseline."
         )
         common.console.warn(text.format(count=num_changed, total=len(drift.words), by=drift.by))
     known = {word.word for word in drift.words} | drift.fragments.keys()

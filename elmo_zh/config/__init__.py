@@ -15,15 +15,7 @@ from elmo_zh.config.load import (
     setting,
     with_defaults,
 )
-from elmo_zh.config.schema import (
-    AUTOMATIC,
-    Config,
-    EmbedConfig,
-    ModelConfig,
-    TrainConfig,
-    VocabConfig,
-    Word2vecConfig,
-)
+from elmo_zh.config.schema import AUTOMATIC, Config, EmbedConfig, ModelConfig, TrainConfig, VocabConfig, Word2vecConfig
 from elmo_zh.config.text_section import CORPUS, TextConfig
 
 __all__ = [

@@ -165,10 +165,10 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any], section: str =
     return _("Known names: {names}.").format(names=", ".join(prefix + name for name in known))
 
 
-def name_here(key: str) -> str:
-    """Return advice on an option of another ELMo program, or ""."""
-    advice = _ELSEWHERE.get(key.replace("-", "_"), "")
-    return _(HERE).format(name=advice) if advice.partition(".")[0] in SECTIONS else _(advice)
+def name_here(key: str, form: str = "{}") -> str:
+    """Return advice on an option of another ELMo program, or ""; `form` is how to write the name of a setting."""
+    advice = _ELSEWHERE.get(key, "")
+    return _(HERE).format(name=form.format(advice)) if setting(advice) else _(advice)
 
 
 def sections_with(key: str) -> list[str]:

@@ -7,12 +7,7 @@ evaluate) never makes a finished stage out of date.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from elmo_zh.choices import (
-    DEVICES,
-    EMBED_PRECISIONS,
-    OUTPUT_FORMATS,
-    POOL_METHODS,
-)
+from elmo_zh.choices import DEVICES, EMBED_PRECISIONS, OUTPUT_FORMATS, POOL_METHODS
 from elmo_zh.config.declare import Layers, Section, declare, is_pattern
 from elmo_zh.config.text_section import TextConfig
 from elmo_zh.errors import ConfigError
@@ -48,12 +43,13 @@ class VocabConfig(Section):
     )
     init: str = declare(
         "",
-        "A model bundle whose words are all kept; words of the text are added (docs/training.md). Empty: none.",
+        "Model whose words and [model] settings are kept; words of the text are added (docs/training.md). Default:"
+        " none.",
         is_file=True,
     )
     words: str = declare(
         "",
-        "A file with the whole vocabulary, one word per line; no word is added or left out. Empty: none.",
+        "File with the whole vocabulary, one word per line. Default: the most frequent words of the text.",
         is_file=True,
     )
 
@@ -69,9 +65,7 @@ class Word2vecConfig(Section):
 
     enabled: bool = declare(True, "Start the token embeddings from word2vec; false starts them at random.")
     vectors: str = declare(
-        "",
-        "A file of pretrained vectors in word2vec's text format, to use instead of training vectors. Empty: none.",
-        is_file=True,
+        "", "File of pretrained vectors in word2vec's text format. Default: vectors trained on the text.", is_file=True
     )
     implementation: str = declare(
         "auto",
@@ -112,8 +106,10 @@ class ModelConfig(Section):
         256, "Width of the token embeddings and of the projected LSTM output (P); vectors have 2P numbers.", least=1
     )
     num_layers: int = declare(2, "Number of LSTM layers in each direction (L).", least=1)
-    cell_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
-    projection_clip: float = declare(3.0, "Clip to plus or minus this value; 0 means no clipping.", least=0)
+    cell_clip: float = declare(3.0, "Clip the LSTM cell to plus or minus this value; 0 means no clipping.", least=0)
+    projection_clip: float = declare(
+        3.0, "Clip the projected LSTM output to plus or minus this value; 0 means no clipping.", least=0
+    )
     skip_connections: bool = declare(True, "Add each LSTM layer's input to its output, from the second layer on.")
     tie_softmax: bool = declare(
         True, "Use the token embeddings as the weights of the softmax too. No effect in character mode."
@@ -167,7 +163,7 @@ class TrainConfig(Section):
 
     init: str = declare(
         "",
-        "A model bundle to start training from; vocabulary rows are matched by word. Empty: random initial weights.",
+        "Model to start training from; vocabulary rows are matched by word. Default: random initial weights.",
         is_file=True,
     )
     max_tokens: int = declare(
@@ -249,13 +245,13 @@ class TrainConfig(Section):
     )
     max_minutes: float = declare(
         0.0,
-        "Stop after this many minutes, with a checkpoint and final figures; the same command goes on. 0: no limit.",
+        "Stop after this many minutes, with a checkpoint and final figures; the same command continues. 0: no limit.",
         least=0,
         free=True,
     )
     device: str = declare(
         "auto",
-        "Device to train on: auto (a GPU if there is one), cpu or cuda; training on a GPU is experimental.",
+        "Device: auto (a GPU if there is one), cpu or cuda; using a GPU is experimental. Default: auto.",
         choices=DEVICES,
         free=True,
     )
@@ -303,11 +299,7 @@ class EmbedConfig(Section):
         "Pooling into one vector per line: none, mean, max or first-last (the last state of each direction).",
         choices=("none", *POOL_METHODS),
     )
-    format: str = declare(
-        "hdf5",
-        "File format: {choices}.",
-        choices=OUTPUT_FORMATS,
-    )
+    format: str = declare("hdf5", "File format: {choices}.", choices=OUTPUT_FORMATS)
     precision: str = declare(
         "float32",
         "Precision of matrix products: float32 (exact), or bfloat16 or int8 (CPU only), both faster on newer CPUs.",

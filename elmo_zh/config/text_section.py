@@ -18,17 +18,14 @@ CORPUS = (*READING, *CLEANING)
 class TextConfig(Section):
     """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
 
-    segmenter: str = declare(
-        "jieba",
-        "Segmenter: {choices}.",
-        choices=SEGMENTERS,
-    )
+    segmenter: str = declare("jieba", "Segmenter: {choices}.", choices=SEGMENTERS)
     jieba_hmm: bool = declare(
         True, "Let the hidden Markov model of jieba and rjieba find words that are not in the dictionary."
     )
     user_dictionary: str = declare(
         "",
-        "User dictionary in jieba's format: one word per line, with an optional count and tag. Empty: none.",
+        "File of words that the segmenter keeps whole: in jieba's format (one word per line, with an optional count and"
+        " tag) or a table that the words command wrote. Default: none.",
         is_file=True,
     )
     split_unknown: bool = declare(
@@ -82,7 +79,7 @@ class TextConfig(Section):
     )
     format: str = declare(
         "auto",
-        "Format of files: {choices}.",
+        "Format of the files; auto detects it for each file: {choices}.",
         choices=CORPUS_FORMATS,
         later=True,
         names=("--input-format",),
@@ -112,7 +109,7 @@ class TextConfig(Section):
     )
     join_lines: bool = declare(
         False,
-        "Join the lines of plain text in which sentences go on in the next line, as in text copied from a PDF file.",
+        "Join lines of plain text where a sentence continues on the next line, as in text copied from a PDF file.",
         later=True,
     )
     remove_markup: bool = declare(

@@ -148,7 +148,7 @@ class WordNumbers:
 
     def __init__(self, tokens: Iterable[TextTokens], reporter: Reporter) -> None:
         counts = Counter[bytes]()
-        with reporter.progress("count", unit="tokens") as progress:
+        with reporter.progress("words", unit="tokens") as progress:
             for block in chain.from_iterable(text.blocks() for text in tokens):
                 counts.update(block.tokens)
                 progress.update(len(block.tokens))
@@ -167,7 +167,7 @@ def write_index_text(
 ) -> dict[str, int]:
     """Choose the occurrences and write all files except the vectors; return counts."""
     sampler, builder, num_bytes = Sampler(settings, words.words, words.counts), ColumnBuilder(), 0
-    with ExitStack() as stack, reporter.progress("choose", unit="tokens") as progress:
+    with ExitStack() as stack, reporter.progress("occurrences", unit="tokens") as progress:
         line_text = stack.enter_context((folder / "lines.utf8").open("wb"))
         writers = [
             ArrayWriter(stack.enter_context((folder / name).open("wb")), dtype)

@@ -45,7 +45,8 @@ class DumpSettings(Reduction):
         """Raise OptionError or BundleError if settings contradict each other or the model."""
         check_layers(self.layers, embedder.num_layers, "embed", "--layers", kind=OptionError)
         if (self.layers == "mix") != (self.mix_weights is not None):
-            raise OptionError.alone("--layers mix", "--mix-weights FILE")
+            pair = ("--layers mix", "--mix-weights FILE")
+            raise OptionError.needs(*(pair if self.layers == "mix" else reversed(pair)))
         if self.split_sentences:
             require_sentences(embedder.bundle)
 
@@ -109,7 +110,7 @@ class DumpJob:
         self._hint(tokens.counts, unknown_words, work.reporter)
         self._check_disk_space(tokens.counts, contents, work)
         vectors = self._compute(tokens, contents, work)
-        with work.reporter.progress("join", unit="lines", total=contents.num_lines) as progress:
+        with work.reporter.progress("embed", unit="lines", total=contents.num_lines) as progress:
             blocks = self._iter_blocks(tokens, vectors, progress)
             choose_writer(self.output_format)(path, contents, blocks)
         return DumpReport(counts=tokens.counts, unknown_words=dict(unknown_words.most_common(_REPORTED_WORDS)))

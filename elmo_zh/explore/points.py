@@ -77,7 +77,7 @@ def choose_points(
     number = max(MOST_CANDIDATES, choice.num_words)
     candidates = words or by_count(index, labelled)[:number] or _candidates(index)[:number]
     shown = []
-    with reporter.progress("usages", total=len(candidates), unit="words") as progress:
+    with reporter.progress("senses", total=len(candidates), unit="words") as progress:
         for word in candidates:
             shown.append(_word_points(index, word, choice))
             progress.update(1)
@@ -100,7 +100,7 @@ def _word_points(index: ContextIndex, word: str, choice: PageChoice) -> WordPoin
 def _named(index: ContextIndex, words: Sequence[WordPoints], reporter: Reporter) -> list[WordPoints]:
     layer = usage_layer(index)
     centres = [(word.word, _centres(index, word, layer)) for word in words if word.usages.any()]
-    with reporter.progress("words used alike", total=len(index), unit="occurrences") as progress:
+    with reporter.progress("neighbours", total=len(index), unit="occurrences") as progress:
         names = iter(telling_words(index, centres, layer, _NUM_NAMES, progress.update))
     return [replace(word, names=next(names)) if word.usages.any() else word for word in words]
 

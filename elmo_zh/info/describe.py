@@ -1,6 +1,6 @@
 """Describe a path, whatever elmo-zh wrote there, as JSON values and as lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ _SHOWN = {
     "comparison": ("metric", "verdict", "recommended", "model", "examples", "files"),
     "probe": ("what", "best_layer", "rows", "model", "examples"),
 }
+# Parts of values that only --json shows, and values whose parts are settings, which have the names that users type.
+_ONLY_JSON, _SETTINGS = frozenset({"by_label", "chosen_seed", "digests", "members", "seeds"}), ("settings", "text")
 _PLAIN = {None: N_("none"), True: N_("yes"), False: N_("no")}
 _RESULTS = {True: N_("ok"), False: N_("FAILED"), None: N_("skip")}
 POOR_FROM_ZERO = N_(
@@ -51,15 +53,17 @@ def rows(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line with its name for each value that is not an empty string or collection."""
     shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
     if shown:
-        yield from aligned([(f"{visible(label(name))}:", _shown(value)) for name, value in shown.items()], left=(0, 1))
+        parts = {name: _shown(value, str if name in _SETTINGS else label) for name, value in shown.items()}
+        yield from aligned([(f"{visible(label(name))}:", part) for name, part in parts.items()], left=(0, 1))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, say: Callable[[str], str] = label, *, is_part: bool = False) -> str:
     if isinstance(value, Mapping):
-        shown = ((visible(label(str(name))), _shown(part), isinstance(part, Mapping)) for name, part in value.items())
-        return ", ".join(f"{name} ({part})" if is_nested else f"{name} {part}" for name, part, is_nested in shown)
+        parts = ((name, part) for name, part in value.items() if name not in _ONLY_JSON)
+        shown = ", ".join(f"{visible(say(str(name)))} {_shown(part, say, is_part=True)}" for name, part in parts)
+        return f"({shown})" if is_part else shown
     if isinstance(value, list | tuple):
-        return first_ten([f"({_shown(part)})" if isinstance(part, Mapping) else _shown(part) for part in value])
+        return first_ten([_shown(part, say, is_part=True) for part in value])
     if value is None or isinstance(value, bool):
         return _(_PLAIN[value])
     if isinstance(value, int):
@@ -138,7 +142,7 @@ def _describe_foreign(path: Path) -> Description:
 
 def _lines(values: dict[str, Any], *words: str | Path) -> list[str]:
     """Return values as lines, and add to both the command to type next."""
-    lines = [values["path"], *rows({name: value for name, value in values.items() if name != "path"})]
+    lines = [values["path"], *rows({name: value for name, value in values.items() if name not in ("path", "digests")})]
     if words:
         values["next"] = command(*words)
         lines.append(_("Next: {command}").format(command=values["next"]))
@@ -237,7 +241,7 @@ def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
     """Yield the figures of a run, and the verdict on its training, as lines."""
     for name, stage in run["stages"].items():
         counts = ", ".join(
-            f"{_(key.replace('_', ' '))} {value:,}"
+            f"{label(key)} {value:,}"
             for key, value in stage.items()
             if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
         )

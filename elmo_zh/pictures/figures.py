@@ -106,12 +106,11 @@ def curve_figure(lines: Sequence[Mapping[str, Any]], metric: str, title: str) ->
             points = [line["epoch"] for line in epochs], [line[name] for line in epochs]
             axes.plot(*points, label=in_language("seed {seed}", seed=seed), color=DATA_COLOUR, **style)
     score_axes.set_ylabel(in_language("{metric} on the development examples", metric=metric))
-    loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epoch"))
+    loss_axes.set(ylabel=in_language("training loss"), xlabel=in_language("epochs"))
     loss_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(seeds) > 1:
         score_axes.legend(frameon=False)
-    best = max(line["dev_score"] for line in lines)
-    add_title(figure, title, [in_language("best {metric}: {best}", metric=metric, best=f"{best:.4f}")])
+    add_title(figure, title, [])
     return figure
 
 
@@ -191,12 +190,11 @@ def drift_figure(curves: Mapping[str, Sequence[Point]], boundaries: Sequence[str
     """Draw a curve for each word across the boundaries between periods; hollow markers show non-significant changes."""
     # The legend has a line for each word.
     figure, (axes,) = new_axes(max(8.0, 4 + 1.5 * len(boundaries)), max(5.5, 1.5 + 0.25 * len(curves)))
-    for number, (word, points) in enumerate(curves.items()):
+    for number, (label, points) in enumerate(zip(drawable([*curves]), curves.values(), strict=True)):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
         offset = _SPREAD * ((number + 0.5) / len(curves) - 0.5)
         places = [place + offset for place in range(len(points))]
         values = [point.distance for point in points]
-        label = word if can_write(word) else in_language("word {number}", number=number + 1)
         axes.plot(places, values, color=colour, linewidth=1, alpha=0.6)
         axes.vlines(places, [point.low for point in points], [point.high for point in points], color=colour, alpha=0.6)
         faces = [colour if point.is_found else "white" for point in points]

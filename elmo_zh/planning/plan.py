@@ -29,15 +29,7 @@ from elmo_zh.planning import PlanLimits
 from elmo_zh.run.files import folder_bytes
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageContext, load_records
-from elmo_zh.run.reporter import (
-    Reporter,
-    SilentReporter,
-    aligned,
-    counted,
-    first_ten,
-    format_bytes,
-    format_seconds,
-)
+from elmo_zh.run.reporter import Reporter, SilentReporter, aligned, counted, first_ten, format_bytes, format_seconds
 from elmo_zh.stages.text import encode, segment, vocab, word2vec
 from elmo_zh.text.script import count_han
 from elmo_zh.vocabulary.vocabulary import SPECIALS
@@ -49,13 +41,7 @@ ENOUGH_COVERAGE, LITTLE_GAIN = 0.95, 0.01
 _FEW_LINES = 50
 _DISCOUNTED = 0.6  # measured on four corpora
 ROUND_SIZES = tuple(1_000 * number for number in (1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 800, 1_600))
-_TITLES = {
-    "characters": N_("characters"),
-    "kept_characters": N_("characters kept"),
-    "sentences": N_("sentences"),
-    "distinct_words": N_("distinct words"),
-    "rows": N_("vocabulary rows"),
-}
+_TITLES = {"rows": N_("vocabulary rows")}
 
 
 # The sample
@@ -297,19 +283,19 @@ def _stages(sample: Sample, trial: Trial, config: Config, figures: Mapping[str, 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     """Yield a plan as lines for the screen: the sample, the counts, and the needs of each stage and of training."""
     figures, sample, training = plan["figures"], plan["sample"], plan["training"]
-    read = _("Read: {size} of lines from {files}; the whole text has about {all}.")
+    read = _("Sample: {size} of text from {files}; the whole corpus has about {all}.")
     files = counted(sample["files"], "{number} file", "{number} files")
     sizes = {"size": format_bytes(sample["bytes"]), "all": format_bytes(sample["corpus_bytes"])}
     yield read.format(files=files, **sizes)
     if unread := sample["files_not_read_to_the_end"]:
         yield _("Files not read to the end: {count}. To allow more time: --seconds").format(count=unread)
     yield ""
-    rows = [(_(_TITLES.get(name, name)), f"{value:,}") for name, value in figures.items()]
-    yield from aligned([(_("corpus"), _("about")), *rows, (_("tokens covered"), f"{plan['coverage']:.2%}")])
+    rows = [(_(_TITLES.get(name, name.replace("_", " "))), f"{value:,}") for name, value in figures.items()]
+    yield from aligned([*rows, (_("coverage"), f"{plan['coverage']:.2%}")])
     yield ""
     if curve := plan["coverage_curve"]:
         covered = [(f"{point['words']:,}", f"{point['share']:.1%}") for point in curve]
-        yield from aligned(covered, header=(N_("most frequent words"), N_("tokens covered")))
+        yield from aligned(covered, header=(N_("most frequent words"), N_("coverage")))
     if not plan["settings"]["vocab"]["init"]:
         sizes = {"size": f"{plan['recommended_vocab_size']:,}", "rows": f"{figures['rows']:,}"}
         yield _("Recommended: vocab.size = {size}; the current settings give {rows} rows.").format(**sizes)

@@ -265,8 +265,8 @@ class Work:
         if changed and not force and any(_has_parts(self.path / name) for name in valuable):
             raise OutputError(
                 _(
-                    "{path} contains unfinished work that was made with something else ({changed}). To continue it, use"
-                    " the same input and settings as before; to start over, add --force."
+                    "{path} contains unfinished work with other inputs or settings ({changed}). To continue it, use the"
+                    " same inputs and settings as before; to start over, add --force."
                 ).format(path=self.path, changed=", ".join(changed))
             )
         if changed or force:

@@ -298,8 +298,8 @@ def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
     before, now = ({name: entry["digest"] for name, entry in record["inputs"].items()} for record in (old, new))
     if sorted(before.values()) != sorted(now.values()):
         names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
-        count, what = counted(len(names), "{number} file", "{number} files"), _("changed")
-        changes.append(f"{what} {count} ({first_ten(names)})")
+        count = counted(len(names), "{number} file", "{number} files")
+        changes.append(_("changed {count} ({names})").format(count=count, names=first_ten(names)))
     return changes
 
 

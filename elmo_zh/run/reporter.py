@@ -108,9 +108,9 @@ def first_ten(names: Sequence[str], total: int = 0) -> str:
 
 
 def format_bytes(num_bytes: float) -> str:
-    """Format a size: 13 bytes, 1.5 kB, 22.0 MB or 3.4 GB."""
+    """Format a size: 13 B, 1.5 kB, 22.0 MB or 3.4 GB."""
     if num_bytes < 1000:
-        return counted(round(num_bytes), "{number} byte", "{number} bytes")
+        return f"{num_bytes:.0f} B"
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"

@@ -334,7 +334,7 @@ class PreparedTask:
         names = [CHARACTERS, *(name for name in (ELMO, WORD2VEC) if name in inputs)]
         features, fitted = {}, {}
         folds = held_out_folds(self.dataset, rows, self.job.files.seed)
-        with self.reporter.progress("linear models", unit="models", total=len(names)) as progress:
+        with self.reporter.progress("linear", unit="models", total=len(names)) as progress:
             for name in names:
                 features[name] = Features.of(name, self.texts, self.encoder.cache, self.encoder.word2vec)
                 fitted[name] = fit_linear(features[name], rows, classes[rows], len(labels), folds)

@@ -92,6 +92,6 @@ def test_the_help_shows_text_default_and_range() -> None:
     help_text = " ".join(_run("--help").split())
     assert "--output FILE File to write, which is not a folder. [required]" in help_text
     assert "--head [bilstm|linear] Network. [default: bilstm]" in help_text
-    assert "--seeds INTEGER Trainings. [default: 1; 1<=x<=100]" in help_text
-    assert "--rate FLOAT Learning rate. [default: 0.5; 0<x<=1]" in help_text
+    assert "--seeds NUMBER Trainings. [default: 1; 1<=x<=100]" in help_text
+    assert "--rate NUMBER Learning rate. [default: 0.5; 0<x<=1]" in help_text
     assert "--quick Do less. --other" in help_text

@@ -42,7 +42,7 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
             "--n-gpus",
             "Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN",
         ),
-        ("train", "--all_clip_norm_val", "That is train.max_grad_norm here."),
+        ("train", "--all_clip_norm_val", "That is --set train.max_grad_norm=VALUE here."),
         (
             "embed",
             "--options-file",

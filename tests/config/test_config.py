@@ -124,7 +124,7 @@ def test_values_of_assignments(assignment: str, value: object) -> None:
         ("train.max_tokens=inf", "expected a whole number"),
         ("train.carry_state=1", "expected true or false"),
         ("train.softmax=[]", "expected sampled, full"),
-        ("text.segmenter=jeiba", "expected jieba, rjieba (faster; needs an extra), whitespace, character, or the name"),
+        ("text.segmenter=jeiba", "expected jieba, rjieba, whitespace, character, or the name"),
         ("vocab.size=3", "expected a whole number (0, x>=4)"),
         ("train.dropout=1", "expected a number (-1, 0.0<=x<=0.95)"),
         ("embed.layers=bottom", "expected all, average, top, mix, the number of a layer"),

@@ -105,7 +105,7 @@ def test_the_command_shows_steps_and_draws_them(years: ContextIndex) -> None:
     apple = next(each for each in result["words"] if each["word"] == "苹果")
     assert (len(apple["steps"]), apple["change"]) == (2, "10 → 2020")
     assert "Left out fragments of longer words" in shown.stderr + elmo_zh(*command).stderr
-    assert "year: lines without a value are left out: 1" in shown.stderr
+    assert "Lines left out because year has no value: 1" in shown.stderr
 
 
 def test_one_line_for_wrong_periods(years: ContextIndex) -> None:

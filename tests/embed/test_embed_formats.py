@@ -128,7 +128,7 @@ def test_an_empty_text(sample_run: SampleRun, tmp_path: Path, form: str) -> None
     ("options", "message"),
     [
         (["--sentence-index", "--format", "npy"], "--sentence-index and --format npy cannot be combined."),
-        (["--layers", "mix"], "--layers mix and --mix-weights FILE must be used together."),
+        (["--layers", "mix"], "--layers mix needs --mix-weights FILE."),
     ],
 )
 def test_choices_that_do_not_go_together(sample_run: SampleRun, source: Path, options: list[str], message: str) -> None:
