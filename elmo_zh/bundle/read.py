@@ -66,7 +66,7 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class BundleContent:
-    """Everything that a bundle holds, to write it."""
+    """The whole content of a bundle, as needed to write one."""
 
     weights: ModelWeights  # The trained model, with the warm state if it has one
     vocabulary: Vocabulary | None  # None for a converted character-mode model without one

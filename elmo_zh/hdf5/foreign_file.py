@@ -74,7 +74,7 @@ class ForeignFile:
         self.strings, self._arrays, self._others = header.strings, header.arrays, header.others
 
     def _read(self, source: IO[bytes], copy: IO[bytes]) -> _Header:
-        """Have the file described, and check sizes before memory is taken."""
+        """Have another process describe the file, and check the sizes before memory is allocated."""
         try:
             size = os.fstat(source.fileno()).st_size
             status = _run(source, size, copy)
