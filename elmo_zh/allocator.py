@@ -26,7 +26,7 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's caches, which a long text would grow to half a gigabyte. Call this before torch is imported."""
+    """Limit oneDNN's caches, which would grow to half a gigabyte on a long text. Call this before torch is imported."""
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 

@@ -22,6 +22,12 @@ class ElmoZhError(Exception):
         return cls(message.format(path=path, reason=shown, command=again))
 
     @classmethod
+    def unusable(cls, path: object, reason: object) -> Self:
+        """Return the error for a damaged file, folder or line that the command can do without."""
+        message = _("{path} is damaged ({reason}). Delete it, and run the command again.")
+        return cls(message.format(path=path, reason=" ".join(str(reason).split())))
+
+    @classmethod
     def missing(cls, path: object, again: str = "") -> Self:
         """Return the error for a file that should be there; `again` is the command that writes it."""
         message = _("{path} is missing. Check the path, or copy or write it again.")

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from elmo_zh.config import TrainConfig
 from elmo_zh.errors import BundleError
+from elmo_zh.language import _
 from elmo_zh.reader.bilm import BiLMShape, CharacterShape
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import BYTES
@@ -156,3 +157,10 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
         )
     except ValueError as error:
         raise BundleError.damaged(path, error) from None
+
+
+def require_published(shape: BiLMShape, path: Path, usage: str) -> None:
+    """Raise BundleError if a shape, read from `path`, is that of an ELMoForManyLangs model, only usable in a bundle."""
+    if shape.characters and not shape.characters.is_published:
+        message = _("{path} belongs to a bundle converted from ELMoForManyLangs. Use the whole bundle: {usage}")
+        raise BundleError(message.format(path=path, usage=usage))

@@ -13,14 +13,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from elmo_zh.bundle import BUNDLE_FORMAT, BundleLayout
-from elmo_zh.bundle.find_bundle import DEFAULT_MODEL, STARTER, explain_no_bundle, shown_model
+from elmo_zh.bundle.find_bundle import explain_no_bundle, shown_model
 from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of, parse_shape
 from elmo_zh.bundle.weights import load_model, load_warm_state
-from elmo_zh.choices import MODELS, SEGMENTERS
+from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
 from elmo_zh.errors import BundleError, ConfigError, RunError
 from elmo_zh.invocation import not_installed, path_from_here
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, read_json
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 OWN_PROGRAM = "elmo-zh"
 _MOST_NAMES = 3
+UNKNOWN_SEGMENTER = N_(
+    "{path} does not say how its training text was segmented. Segment your text yourself and use --segmented, or"
+    " convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ UNKNOWN_HISTORY = History()
 
 @dataclass(frozen=True, kw_only=True)
 class BundleContent:
-    """Everything that a bundle holds, to write it."""
+    """The whole content of a bundle, as needed to write one."""
 
     weights: ModelWeights  # The trained model, with the warm state if it has one
     vocabulary: Vocabulary | None  # None for a converted character-mode model without one
@@ -125,8 +129,8 @@ class Bundle(BundleContent):
         """Return the vocabulary that the softmax predicts; raise BundleError if either is missing."""
         if not self.weights.has_softmax or self.vocabulary is None:
             message = _(
-                "{path} has no softmax or no vocabulary, as usual for models of other programs, so the model gives"
-                " vectors but no probabilities."
+                "{path} has no softmax or no vocabulary, as usual for models of other programs, so it gives vectors but"
+                " no probabilities. Use a model that elmo-zh trained."
             )
             raise BundleError(message.format(path=self.path))
         return self.vocabulary
@@ -134,11 +138,7 @@ class Bundle(BundleContent):
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
         """Return a preparation that tokenises as in training, but keeps the words of a given dictionary whole."""
         if self.text is None:
-            message = _(
-                "{path} does not say how its training text was segmented. Segment your text yourself and use"
-                " --segmented, or convert the model again and specify the segmenter, as in --set text.segmenter=jieba"
-            )
-            raise BundleError(message.format(path=self.path))
+            raise BundleError(_(UNKNOWN_SEGMENTER).format(path=self.path))
         there = self.info["segmenter"]
         try:
             here = describe_segmenter(self.text, self.user_dictionary)
@@ -196,12 +196,7 @@ def model_line(bundle: Bundle) -> str:
     amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
     history = bundle.history
     training = (first_ten(history.corpus, history.num_sources), amount, format_date(date) if date else "")
-    text = _(", ").join(filter(None, training)) or _("unknown text")
-    line = _("Model: {model}, trained on {text}.").format(model=place, text=text)
-    if path == DEFAULT_MODEL and STARTER in MODELS:
-        message = _("{line} This is the newest run's model. To use the starter instead: --model starter")
-        line = message.format(line=line)
-    return line
+    return _("Model: {model}, trained on {text}.").format(model=place, text=", ".join(filter(None, training)) or "?")
 
 
 def load_bundle(path: Path, digest: str | None = None) -> Bundle:
@@ -213,7 +208,7 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
     info = _load_info(layout)
     _check_digests(layout, info)
     if digest not in (None, file_digest(layout.info)):
-        message = _("{path} has changed since it was loaded. Restore it (digest {digest}), or start again.")
+        message = _("{path} has changed since it was loaded. Restore it (digest {digest}), or load it again.")
         raise BundleError(message.format(path=path, digest=digest))
     try:
         vocabulary = load_vocabulary(layout.vocab) if layout.vocab.exists() else None

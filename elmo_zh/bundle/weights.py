@@ -17,7 +17,6 @@ from elmo_zh.language import _
 from elmo_zh.reader.bilm import BiLMShape, CharacterShape, LayerState, State
 from elmo_zh.reader.weights import ModelWeights
 from elmo_zh.run.files import system_error_number
-from elmo_zh.run.reporter import Reporter
 from elmo_zh.vocabulary.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -218,16 +217,6 @@ _STREAMS = 32
 MOST_TOKENS = 100_000
 # The first sentences of a stream start from zeros, which the warm state should not depend on.
 _UNCOUNTED_SENTENCES = 2
-
-
-def warmed_up(
-    weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]], reporter: Reporter, stage: str
-) -> ModelWeights:
-    """Return a model with the mean state after the last word of sentences of input ids as its warm state."""
-    warm_state, count = warm_up(weights, lexicon, sentences)
-    message = _("{command}: sentences will start from the mean state at the end of {count} training sentences.")
-    reporter.note(message.format(command=stage, count=f"{count:,}"))
-    return replace(weights, warm_state=warm_state)
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:

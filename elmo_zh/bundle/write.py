@@ -39,7 +39,7 @@ NOT_IN_BUNDLE = ("user_dictionary", "heldout_share", "heldout_min_sentences", "h
 
 
 def with_word2vec(bundle: Bundle) -> Bundle:
-    """Return a loaded bundle with its word2vec vectors, if it has any, to write it again."""
+    """Return a loaded bundle together with its word2vec vectors, if it has any, so that it can be written again."""
     path, vocabulary = BundleLayout(bundle.path).word2vec, bundle.vocabulary
     if vocabulary is None or not path.exists():
         return bundle

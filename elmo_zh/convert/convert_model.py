@@ -15,9 +15,9 @@ import numpy as np
 
 from elmo_zh.bundle import BundleForm, BundleLayout, is_model
 from elmo_zh.bundle.find_bundle import explain_no_bundle
-from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape
-from elmo_zh.bundle.read import BundleContent, load_bundle
-from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warmed_up
+from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, parse_shape, require_published
+from elmo_zh.bundle.read import UNKNOWN_SEGMENTER, BundleContent, load_bundle
+from elmo_zh.bundle.weights import MOST_TOKENS, load_model, warm_up
 from elmo_zh.bundle.write import with_word2vec, write_model
 from elmo_zh.convert import Conversion
 from elmo_zh.convert.manylangs import is_manylangs, read_manylangs
@@ -60,7 +60,7 @@ def convert_model(
             model = _read_source(folder, settings, reporter)
             if settings.warm_on is not None:
                 _refuse_options(source, [] if model.carry_state else ["--warm-on"])  # it starts from zero
-                weights = _warm(model, settings.warm_on, reporter, segmented=settings.segmented)
+                weights = _warm(source, model, settings.warm_on, segmented=settings.segmented)
                 model = replace(model, weights=weights)
             with atomic_path(output) as unfinished:
                 write_model(unfinished, model, form)
@@ -147,23 +147,18 @@ def _refuse_options(folder: Path, options: list[str]) -> None:
         raise BundleError(_(NO_EFFECT).format(name=", ".join(options), other=folder))
 
 
-def _warm(model: BundleContent, text: Path, reporter: Reporter, *, segmented: bool) -> ModelWeights:
+def _warm(source: Path, model: BundleContent, text: Path, *, segmented: bool) -> ModelWeights:
     """Return the weights with the mean state after the sentences of a text as their warm state."""
     if not text.is_file():
         raise CorpusError.missing(text)
     if not segmented and model.text is None:
-        raise BundleError(
-            _(
-                "The model does not record how its training text was segmented. Pass segmented text to --warm-on, and"
-                " add --segmented, or specify the segmenter, for example --set text.segmenter=jieba."
-            )
-        )
+        raise BundleError(_(UNKNOWN_SEGMENTER).format(path=source))
     lexicon = model.build_lexicon()
     sentences = iter_line_sentences(iter_lines(text), None if segmented else model.trained_preparation())
     numbered = [np.asarray(lexicon.encode(tokens), np.int64) for tokens in islice(sentences, MOST_TOKENS)]
     if not numbered:
         raise CorpusError.no_text(text)
-    return warmed_up(model.weights, lexicon, numbered, reporter, "convert")
+    return replace(model.weights, warm_state=warm_up(model.weights, lexicon, numbered)[0])
 
 
 # Models in the published layout, as written by bilm-tf, AllenNLP, simple_elmo and NLPL
@@ -181,9 +176,7 @@ def _read_published(folder: Path, settings: Conversion, reporter: Reporter) -> B
     vocabulary = _load_vocabulary(vocab_path, is_needed=is_needed, reporter=reporter)
     num_tokens = len(vocabulary) if vocabulary and (not reads_characters or has_softmax) else None
     shape = parse_shape(options, options_path, num_tokens)
-    if shape.characters and not shape.characters.is_published:
-        message = _("{path} belongs to an ELMoForManyLangs model in a bundle. Use the whole bundle.")
-        raise BundleError(message.format(path=options_path))
+    require_published(shape, options_path, "elmo-zh convert BUNDLE")
     token_embeddings = settings.token_embeddings or next(iter(_named(folder, "vocab_embedding.hdf5")), None)
     if reads_characters:
         token_embeddings = None

@@ -21,7 +21,7 @@ from elmo_zh.bundle.read import BundleContent
 from elmo_zh.bundle.weights import num_parameters, parameter_shapes
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import BundleError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.lstm import Floats
 from elmo_zh.reader.weights import ModelWeights
@@ -37,7 +37,10 @@ _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 # Settings that have the published names.
 _LSTM_KEYS = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
 _CNN_KEYS = ("filters", "n_highway", "max_characters_per_token", "activation")
-
+_OTHER_MODEL = N_(
+    "{path}: the configuration is not that of this model ({error}). Specify another one (--options FILE), or download"
+    " the model again."
+)
 
 # The configuration of all released models, which only name it: the file comes with ELMoForManyLangs.
 _RELEASED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
@@ -96,14 +99,13 @@ def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -
 
 def _find_config(folder: Path) -> Path | None:
     """Return the file in the folder that config.json names, or None for the configuration of the released models."""
-    name = Path(str(load_options(folder / "config.json").get("config_path"))).name
+    name = Path(str(load_options(folder / "config.json").get("config_path", "FILE"))).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
             return path
     if name in _RELEASED_NAMES:
         return None
-    message = _("{path} does not contain the configuration file {name}. Specify that file: --options FILE")
-    raise BundleError(message.format(path=folder, name=name))
+    raise BundleError.needs(folder / "config.json", f"--options {name}")
 
 
 def _load_state_dict(path: Path) -> dict[str, Tensor]:
@@ -189,8 +191,7 @@ def _parse_shape(
             },
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = _("{path} is not a usable configuration ({error}). Use another one: --options FILE")
-        raise BundleError(message.format(path=path, error=repr(error))) from None
+        raise BundleError(_(_OTHER_MODEL).format(path=path, error=repr(error))) from None
     return parse_shape(published, path, len(vocabulary) if vocabulary else None)
 
 
@@ -212,11 +213,7 @@ def _weights(
             raise ValueError(f"unknown weights: {', '.join(left_over)}")
         arrays = {name: _checked(name, parameters[name], sizes) for name, sizes in parameter_shapes(shape).items()}
     except (KeyError, RuntimeError, ValueError, IndexError) as error:
-        message = _(
-            "{path}: the weights do not match the model's configuration ({error}). Specify another configuration"
-            " (--options FILE), or download the model again."
-        )
-        raise BundleError(message.format(path=folder, error=error)) from None
+        raise BundleError(_(_OTHER_MODEL).format(path=folder, error=error)) from None
     return ModelWeights(shape=shape, arrays=arrays)
 
 

@@ -17,14 +17,12 @@ from torch.nn import functional
 
 from elmo_zh.bundle import is_model
 from elmo_zh.bundle.find_bundle import find_bundle
-from elmo_zh.bundle.options_json import load_options, parse_shape
+from elmo_zh.bundle.options_json import load_options, parse_shape, require_published
 from elmo_zh.bundle.read import load_bundle
 from elmo_zh.bundle.weights import load_model
 from elmo_zh.bundle.write import write_tuned
 from elmo_zh.checks import check_token_sentences
 from elmo_zh.embed.sentence_vectors import WordVectors
-from elmo_zh.errors import BundleError
-from elmo_zh.language import _
 from elmo_zh.model.bilm import BiLM
 from elmo_zh.model.language_model import build_modules, weights_of
 from elmo_zh.model.scalar_mix import ScalarMix
@@ -386,11 +384,6 @@ def _require_range(ids: Tensor, name: str, largest: int, expected: str) -> None:
 
 def _load_published(options_file: Path, weight_file: Path, vocab_to_cache: Sequence[str] | None) -> BatchBiLM:
     shape = parse_shape(load_options(options_file), options_file, None)
-    if shape.characters and not shape.characters.is_published:
-        raise BundleError(
-            _(
-                "{options_file} belongs to a bundle converted from ELMoForManyLangs. Load the bundle with from_bundle."
-            ).format(options_file=options_file)
-        )
+    require_published(shape, options_file, "Elmo.from_bundle(BUNDLE)")
     weights = load_model(weight_file, shape, with_softmax=False)
     return BatchBiLM(build_modules(weights)[0], build_lexicon(shape, None, BYTES), vocab_to_cache)

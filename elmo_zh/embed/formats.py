@@ -76,7 +76,7 @@ def choose_writer(output_format: str) -> Writer:
 
 
 def check_format(output_format: str, *, sentence_index: bool) -> None:
-    """Raise OptionError or OutputError if a format cannot be written, or not with an index of sentences."""
+    """Raise OptionError or OutputError if a format cannot be written, or cannot hold a sentence index."""
     if sentence_index and output_format != "hdf5":
         raise OptionError.together("--sentence-index", f"--format {output_format}")
     if output_format == "parquet" and importlib.util.find_spec("pyarrow") is None:

@@ -30,18 +30,15 @@ def describe_unknown_rate(
     if bundle.vocabulary is None or not is_far_above(num_tokens, num_unknown, rate):
         return None
     most_frequent = sorted(unknown_words, key=lambda word: -unknown_words[word])[:_SHOWN_WORDS]
-    segmenter = (bundle.info["segmenter"] or {}).get("name", _("the segmenter used in training"))
     return _(
-        "{num_unknown} of the {num_tokens} tokens are outside the model's vocabulary, such as"
-        " {value}. In its held-out text, the share is {rate}. Use Chinese text in the script"
-        " (simplified or traditional) and the domain of the model, raw or segmented with"
-        " {segmenter}."
+        "{num_unknown} of the {num_tokens} tokens are outside the model's vocabulary, such as {value}; {rate} would be"
+        " usual. Use Chinese text in the script (simplified or traditional) and the domain of the model, raw or"
+        " segmented as in its training."
     ).format(
         num_unknown=f"{num_unknown / num_tokens:.1%}",
         num_tokens=f"{num_tokens:,}",
         value=", ".join(word[:_SHOWN_CHARACTERS] for word in most_frequent),
         rate=f"{rate:.1%}",
-        segmenter=segmenter,
     )
 
 

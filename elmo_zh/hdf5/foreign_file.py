@@ -62,10 +62,11 @@ class ForeignFile:
 
     def __init__(self, path: Path) -> None:
         """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""
-        self.path, header = path, _Header(problem=_("it is not a file"))
-        if path.is_file():
-            with path.open("rb") as source, tempfile.TemporaryFile() as copy:
-                header = self._read(source, copy)
+        self.path = path
+        if not path.is_file():
+            raise BundleError.missing(path)
+        with path.open("rb") as source, tempfile.TemporaryFile() as copy:
+            header = self._read(source, copy)
         if header.problem:
             raise BundleError.damaged(path, header.problem)
         self.shapes = {name: array.shape for name, array in header.arrays.items()}
@@ -73,7 +74,7 @@ class ForeignFile:
         self.strings, self._arrays, self._others = header.strings, header.arrays, header.others
 
     def _read(self, source: IO[bytes], copy: IO[bytes]) -> _Header:
-        """Have the file described, and check sizes before memory is taken."""
+        """Have another process describe the file, and check the sizes before memory is allocated."""
         try:
             size = os.fstat(source.fileno()).st_size
             status = _run(source, size, copy)

@@ -1,4 +1,4 @@
-"""Precisions of matrix products, the device that computes them, and the faster training precision on a machine.
+"""Precisions of matrix products, the device that computes them, and the precision in which a machine trains faster.
 
 A CPU that has bfloat16 instructions is not always fast at them: on some they reach half the rate of float32.
 """
@@ -45,13 +45,12 @@ def choose_device(name: str) -> torch.device:
     """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for cuda if there is no GPU."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        missing = _("torch was built without CUDA") if torch.version.cuda is None else _("torch finds no CUDA device")
-        raise ElmoZhError(
-            _(
-                "device cuda: {missing}. Choose device cpu or auto, or install a CUDA build of torch and"
-                " NVIDIA's driver."
-            ).format(missing=missing)
+        # The version says whether this is a build with CUDA, as in 2.13.0+cpu.
+        message = _(
+            "device cuda: torch {version} finds no CUDA device. Choose device cpu or auto, or install a CUDA build of"
+            " torch and NVIDIA's driver."
         )
+        raise ElmoZhError(message.format(version=torch.__version__))
     return torch.device("cuda" if name != "cpu" and available else "cpu")
 
 
@@ -62,31 +61,15 @@ _MOST_SECONDS, _ROUNDS = 0.35, 5
 _MOST_FLOPS = 5e8
 
 
-@dataclass(frozen=True)
-class PrecisionChoice:
-    """The chosen precision, and how many times as fast bfloat16 is as float32, or None if not measured."""
-
-    precision: Precision
-    speedup: float | None = None
-
-    def describe(self) -> str:
-        """Describe the choice and its reason in one line, for users."""
-        if self.speedup is None:
-            return _("{name}: this device has no bfloat16 instructions").format(name=self.precision.name)
-        message = _("{name}: bfloat16 is {speedup} times as fast as float32 here")
-        return message.format(name=self.precision.name, speedup=f"{self.speedup:.1f}")
-
-
 @functools.cache
-def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> PrecisionChoice:
+def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> Precision:
     """Return the faster precision for an LSTM whose steps multiply (num_rows, width) by (width, num_columns)."""
     if not has_bfloat16(device):
-        return PrecisionChoice(FLOAT32)
+        return FLOAT32
     num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))
     work = {precision: _products(precision, device, num_rows, width, num_columns) for precision in (FLOAT32, BFLOAT16)}
     seconds = _shortest_seconds(work)
-    speedup = seconds[FLOAT32] / seconds[BFLOAT16]
-    return PrecisionChoice(BFLOAT16 if speedup >= WORTHWHILE_SPEEDUP else FLOAT32, speedup)
+    return BFLOAT16 if seconds[FLOAT32] >= WORTHWHILE_SPEEDUP * seconds[BFLOAT16] else FLOAT32
 
 
 def _products(

@@ -228,8 +228,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
     except ValueError as error:
         if damaged_is_none:
             return {}
-        message = _("{path} is damaged ({error}). Delete this file; the stage {stage} then runs again.")
-        raise RunError(message.format(path=path, error=error, stage=path.stem)) from None
+        raise RunError.unusable(path, error) from None
     return record if record.get("format") == RECORD_FORMAT else {}
 
 

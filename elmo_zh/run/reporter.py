@@ -103,7 +103,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 def first_ten(names: Sequence[str], total: int = 0) -> str:
     """Join at most ten names with commas, followed by "and others" if there are more, or `total` is more."""
-    shown = _(", ").join(names[:10])
+    shown = ", ".join(names[:10])
     return _("{names} and others").format(names=shown) if max(len(names), total) > len(names[:10]) else shown
 
 

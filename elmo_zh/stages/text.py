@@ -219,8 +219,8 @@ def word2vec(context: StageContext) -> StageResult:
         if source and not _can_start_from(vectors, num_words):
             reporter.warn(
                 _(
-                    "Too few words have vectors, or all of these are identical, so the token embeddings start at"
-                    " random. Do {source} and the text use the same language and script?"
+                    "Too few words have vectors in {source}, or all of these are identical, so the token embeddings"
+                    " start at random. Use vectors for the language and script of the text."
                 ).format(source=source)
             )
             vectors = WordVectors(rows=vectors.rows[:0], vectors=vectors.vectors[:0])

@@ -308,7 +308,7 @@ Setting = tuple[Model, float, int, int]
 
 
 class _Study:
-    """The vectors that the models read; does one training run for each setting."""
+    """Holds the vectors that the models read, and does one training run for each setting."""
 
     def __init__(self, job: CompareJob, work: Work) -> None:
         self._job, self._work, self._dataset = job, work, job.dataset

@@ -169,9 +169,9 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
         folders = sorted(path for path in folder.iterdir() if path.is_dir())
         raise CorpusError(
             _(
-                "{folder} has no file with train in its name. It contains {value}. Specify the path of the labelled"
+                "{folder} has no file with train in its name (found: {names}). Specify the path of the labelled"
                 " examples: a table, JSON lines or CoNLL."
-            ).format(folder=folder, value=_listed(inside or folders) or _("no data"))
+            ).format(folder=folder, names=_listed(inside or folders) or _("none"))
         )
     if others := [path for path in inside if path not in (train, dev, test)]:
         reporter.note(_("Files in {folder} that are not used: {others}").format(folder=folder, others=_listed(others)))
@@ -275,23 +275,19 @@ def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split
     examples = [example for labelled in read.values() for example in labelled.examples]
     part_of = np.repeat(list(read), [len(labelled.examples) for labelled in read.values()])
     by_column = np.array([example.part for example in examples])
-    ways = []
     if read.keys() == {"train"} and "train" in by_column and (by_column != "train").any():
         part_of = by_column
-        ways.append(_("by the column that names the parts"))
     # Files of training and development examples suffice.
     missing = [part for part in ("dev", "test") if part not in part_of and not (part == "test" and "dev" in read)]
     place = places(examples, seed, "split")
     for number, part in enumerate(missing):
         aside = (place >= number * HELD_OUT_FRACTION) & (place < (number + 1) * HELD_OUT_FRACTION)
         part_of = np.where((part_of == "train") & aside, part, part_of)
-    if missing:
-        ways.append(_("at random with seed {seed}").format(seed=seed))
     split = Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
-    if ways:
+    if missing:
         train, dev, test = (f"{len(rows):,}" for rows in split.parts().values())
-        message = _("Split {how}: {train} train, {dev} dev and {test} test examples.")
-        reporter.note(message.format(how=", ".join(ways), train=train, dev=dev, test=test))
+        message = _("Split at random with seed {seed}: {train} train, {dev} dev and {test} test examples.")
+        reporter.note(message.format(seed=seed, train=train, dev=dev, test=test))
     return split
 
 

@@ -371,7 +371,10 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
     vectors = read_given_vectors(entries, vocabulary, 0)
     entries.report(reporter)
     if not len(vectors.rows):
-        raise OptionError(_("--vectors {path}: none of its words is in the data.").format(path=path))
+        message = _(
+            "--vectors {path}: none of its words occur in the data. Use vectors for the data's language and script."
+        )
+        raise OptionError(message.format(path=path))
     known = Vocabulary((*SPECIALS, *(vocabulary.tokens[row] for row in vectors.rows)))
     rows = np.arange(len(SPECIALS), len(known))
     return Word2Vec(known, build_table(replace(vectors, rows=rows), len(known))).of_words(sorted(words))

@@ -101,21 +101,16 @@ class TaskJob:
         return describe_numbers(labels, path.name)
 
     def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
-        """Yield a reason to doubt the score, if it is no better than one that needs no model."""
-        if metric == "accuracy":
-            usual = answer_majority(self.dataset.gold("train"), gold, metric)
-            share = score_answers(gold, usual, metric)[metric]
-            if score <= share:
-                yield _("{metric} {value} on {tested} is no better than always answering {usual} ({share}).").format(
-                    metric=metric,
-                    value=f"{score:.4f}",
-                    tested=tested,
-                    usual=repr(usual[0][0][:40]),
-                    share=f"{share:.4f}",
-                )
-        elif score <= 0:
-            yield _("{metric} {value} on {tested}: the task has learned nothing useful.").format(
-                metric=metric, value=f"{score:.4f}", tested=tested
+        """Yield a reason to doubt the score, if it is no better than that of the majority label."""
+        usual = answer_majority(self.dataset.gold("train"), gold, metric)
+        share = score_answers(gold, usual, metric)[metric]
+        if score <= share:
+            yield _("{metric} {value} on {tested} is no better than always answering {usual} ({share}).").format(
+                metric=metric,
+                value=f"{score:.4f}",
+                tested=tested,
+                usual=repr(str(usual[0][0])[:40]),
+                share=f"{share:.4f}",
             )
 
 

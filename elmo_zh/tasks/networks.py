@@ -119,12 +119,12 @@ class BiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set the training precision of a network's LSTMs, by default the fastest for the first; return its name, or ""."""
+    """Set the training precision of all LSTMs, by default what is faster for the first one; return its name, or ""."""
     lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
     for lstm in lstms:
         width, num_columns = lstm.lstm.input_weight.shape[1:]
         width += lstm.lstm.output_dim
-        known = known or choose_precision(lstm.lstm.bias.device, batch_size, width, num_columns).precision.name
+        known = known or choose_precision(lstm.lstm.bias.device, batch_size, width, num_columns).name
         lstm.training_precision = PRECISIONS[known]
     return known
 

@@ -264,7 +264,7 @@ def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
 
 
 def _located(sentences: Sequence[tuple[str, ...]], tokens: Iterable[int]) -> tuple[tuple[str, ...], list[int]]:
-    """Return the sentence with the first of some tokens, numbered through all sentences, and their places in it."""
+    """Find the sentence of the first of some tokens, numbered through all sentences; return it and the places in it."""
     start = 0
     for sentence in sentences:
         if places := [token - start for token in tokens if 0 <= token - start < len(sentence)]:

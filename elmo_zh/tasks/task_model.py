@@ -288,8 +288,7 @@ class TaskModel:
         report_reading(labelled, reporter)
         examples, settings = labelled.examples, description.settings
         if settings.kind == "tag":
-            training = _("the training data")
-            require_same_units(labelled, description.scheme, training, by_words=description.by_words)
+            require_same_units(labelled, description.scheme, "task.json", by_words=description.by_words)
         known, marks_spans = description.labels, bool(description.scheme)
         if not settings.regression and warn_of_new_labels("test", examples, known, reporter, marks_spans=marks_spans):
             raise CorpusError(

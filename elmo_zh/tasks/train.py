@@ -23,7 +23,7 @@ from elmo_zh.language import _
 from elmo_zh.model.kernels.execution import with_half_of_the_threads
 from elmo_zh.model.scalar_mix import mix_parameter_groups
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work
-from elmo_zh.run.reporter import Progress, Reporter, counted
+from elmo_zh.run.reporter import Progress, Reporter
 from elmo_zh.tasks.datasets import Dataset, Numbers
 from elmo_zh.tasks.encode_texts import (
     FIRST_CHARACTER,
@@ -243,13 +243,12 @@ class PreparedTask:
                 parts.append(part)
         state.head.load_state_dict(state.best_weights)
         if not state.head.settings.is_crf:
+            message = _(
+                "Seed {seed}: epoch {best} of {number} had the best {metric} on the development examples, {score}."
+            )
+            score, number = f"{state.best_score:.4f}", len(state.lines)
             self.reporter.note(
-                _("Seed {seed}: the best of {lines} reached {metric} {best_score} on the development examples.").format(
-                    seed=seed,
-                    lines=counted(len(state.lines), "{number} epoch", "{number} epochs"),
-                    metric=self.metric,
-                    best_score=f"{state.best_score:.4f}",
-                )
+                message.format(seed=seed, best=state.best_epoch, number=number, metric=self.metric, score=score)
             )
         return state
 

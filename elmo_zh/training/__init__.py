@@ -1,14 +1,13 @@
 """Train the biLM, and measure how well it predicts held-out text.
 
-This module reads the rank of the process. It does not import torch, so a command can quickly tell
-whether it is the only training process.
+This module reads the rank of the process. It does not import torch, so that a command can quickly tell whether it is
+the only training process.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from elmo_zh.errors import RunError
-from elmo_zh.language import _
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -28,7 +27,7 @@ def read_launch(environment: Mapping[str, str]) -> Launch:
         return Launch()
     wrong = [name for name in _VARIABLES if name != "MASTER_ADDR" and not environment.get(name, "").isdecimal()]
     if wrong:
-        message = _("WORLD_SIZE is set, but these are not numbers: {names}. Start with torchrun, or unset WORLD_SIZE.")
-        raise RunError(message.format(names=", ".join(wrong)))
+        needed = ", ".join(f"{name}=N" for name in wrong)
+        raise RunError.needs(f"WORLD_SIZE={environment['WORLD_SIZE']}", f"{needed} (torchrun)")
     rank, size, local_rank = (int(environment[name]) for name in _VARIABLES[:3])
     return Launch(rank=rank, size=size, local_rank=local_rank)

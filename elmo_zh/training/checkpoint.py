@@ -1,4 +1,4 @@
-"""Checkpoints, from which training resumes as if it had never stopped (without pickle), and metrics.jsonl.
+"""Checkpoints without pickle, from which training resumes as if it had never stopped; and metrics.jsonl.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from elmo_zh.bundle.weights import load_tensors, save_tensors
 from elmo_zh.errors import RunError
-from elmo_zh.language import _
 from elmo_zh.run.files import UNFINISHED, atomic_path, make_folder, read_json, remove, sync_file, write_json
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
 
@@ -136,7 +135,7 @@ class CheckpointFolder:
             if state.get("format") == CHECKPOINT_FORMAT:
                 msgspec.convert(state, _State)
         except (OSError, ValueError) as error:
-            raise _damaged(path, error) from None
+            raise RunError.unusable(path.parent, f"{path.name}: {error}") from None
         if state.get("format") != CHECKPOINT_FORMAT:
             raise RunError.of_format(path, state.get("format"))
         return state
@@ -171,14 +170,9 @@ class CheckpointFolder:
             try:
                 tensors[name] = load_tensors(path)
             except (SafetensorError, FileNotFoundError) as error:
-                raise _damaged(path, error) from None
+                raise RunError.unusable(path.parent, f"{path.name}: {error}") from None
         state = CheckpointFolder(self.path).state(step)
         return Checkpoint(state=state, model=tensors["model"], optimizer=tensors["optimizer"])
-
-
-def _damaged(path: Path, error: Exception) -> RunError:
-    message = _("{path} is damaged ({error}). Remove its folder to use the previous checkpoint.")
-    return RunError(message.format(path=path, error=error))
 
 
 # Name of each tensor to its dtype and shape.
@@ -224,8 +218,7 @@ class MetricsFile:
                 if not isinstance(figures["step"], int):
                     raise TypeError("step is not a number")
             except (ValueError, TypeError, KeyError) as error:
-                message = _("{path}: line {number} is damaged ({problem}). Remove the line, and run the command again.")
-                raise RunError(message.format(path=self.path, number=number, problem=repr(error))) from None
+                raise RunError.unusable(f"{self.path}:{number}", f"line {number}: {error!r}") from None
             lines.append(figures)
         return lines
 

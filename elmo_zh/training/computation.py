@@ -5,7 +5,7 @@ The choices are kept when a run resumes: others would round differently and so l
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -83,16 +83,12 @@ class Computation:
 
 
 def choose_computation(
-    config: TrainConfig,
-    model: ModelConfig,
-    device: torch.device,
-    previous: Mapping[str, Any],
-    note: Callable[[str], None] = lambda _: None,
+    config: TrainConfig, model: ModelConfig, device: torch.device, previous: Mapping[str, Any]
 ) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
     Settings left open follow `previous`, the description of the run's computation so far, or otherwise suit the
-    machine, measured on products of the model's shapes; `note` receives a line about the choice.
+    machine, measured on products of the model's shapes.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
@@ -100,10 +96,7 @@ def choose_computation(
     if precision == "auto" and "precision" in previous:
         precision = previous["precision"]
     elif precision == "auto":
-        choice = choose_precision(device, config.batch_size, 2 * model.projection_dim, 4 * model.cell_dim)
-        precision = choice.precision.name
-        if choice.speedup is not None:
-            note(choice.describe())
+        precision = choose_precision(device, config.batch_size, 2 * model.projection_dim, 4 * model.cell_dim).name
     if device.type == "cuda":
         _set_up_gpu(config.deterministic)
     is_packed = can_pack(torch.empty(0, device=device), PRECISIONS[precision].dtype)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from elmo_zh.bundle import BundleForm, BundleLayout, is_model
 from elmo_zh.bundle.options_json import training_options
 from elmo_zh.bundle.read import OWN_PROGRAM, BundleContent, History
-from elmo_zh.bundle.weights import warmed_up
+from elmo_zh.bundle.weights import warm_up
 from elmo_zh.bundle.word2vec_table import build_table, read_table
 from elmo_zh.bundle.write import NOT_IN_BUNDLE, write_model
 from elmo_zh.config import Config, preparation_settings, result_settings
@@ -68,7 +69,7 @@ def export_checkpoint(
     """Write a checkpoint as a bundle with its model card, or in another program's layout."""
     inputs = [run.checkpoints, run.vocab, run.character_counts, run.start]
     with claimed_output(output, inputs, is_model, force=force):
-        source = _load_source(run, config, step, form, reporter)
+        source = _load_source(run, config, step, form)
         with atomic_path(output) as unfinished:
             write_model(unfinished, source, form)
             if form.layout == "bundle":
@@ -80,7 +81,7 @@ def export_checkpoint(
         reporter.warn(message.format(run=run.path, command=command("train", "--run", run.path)))
 
 
-def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, reporter: Reporter) -> BundleContent:
+def _load_source(run: RunDir, config: Config, step: int, form: BundleForm) -> BundleContent:
     vocabulary = load_vocabulary(run.vocab)
     checkpoints = CheckpointFolder(run.checkpoints)
     checkpoint = checkpoints.load(step, with_optimizer=False)
@@ -89,7 +90,7 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     model.load_named_tensors(checkpoint.model)
     weights = weights_of(model.bilm, model.softmax)
     if config.train.carry_state and form.layout == "bundle":
-        weights = _warm(weights, run, config, reporter)
+        weights = _warm(weights, run, config)
     start, trained = load_start(run), load_record(run.stage_record("train"), damaged_is_none=True)
     started_from = {name: start.info[name] for name in ("digest", "tokens", "origin")} if start else {}
     counts = load_counts(run.vocab_counts, vocabulary)
@@ -110,10 +111,10 @@ def _load_source(run: RunDir, config: Config, step: int, form: BundleForm, repor
     )
 
 
-def _warm(weights: ModelWeights, run: RunDir, config: Config, reporter: Reporter) -> ModelWeights:
+def _warm(weights: ModelWeights, run: RunDir, config: Config) -> ModelWeights:
     store = load_id_store(run.ids, load_vocabulary(run.vocab), config.model.num_slots)
     sentences = (store.train[index] for index in range(len(store.train)))
-    return warmed_up(weights, store.lexicon, sentences, reporter, "export")
+    return replace(weights, warm_state=warm_up(weights, store.lexicon, sentences)[0])
 
 
 def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArray[np.float16] | None:

@@ -247,7 +247,7 @@ def prepare_start(run: RunDir, config: Config, vocabulary: Vocabulary, store: Id
     reporter.note(model_line(bundle))
     moves = move_weights(model, bundle, vocabulary, config.train.seed)
     if bundle.vocabulary is not None and not moves.counts()["words_kept"]:
-        message = _("{path} and {vocabulary} share no word. Do both use the same language and script?")
+        message = _("{path} and {vocabulary} share no words. Use a model for the language and script of the text.")
         raise RunError(message.format(path=path, vocabulary=run.vocab))
     counts = torch.tensor(load_counts(run.vocab_counts, vocabulary), dtype=torch.float64)
     is_new = torch.ones(len(vocabulary), dtype=torch.bool)

@@ -93,7 +93,7 @@ def _choose_computation(
     previous = checkpoints.state(steps[-1]).get("computation", {}) if steps else {}
 
     def choose() -> str:
-        return choose_computation(config.train, config.model, device, previous, reporter.note).precision
+        return choose_computation(config.train, config.model, device, previous).precision
 
     # Rank 0 measures for all ranks, even if they have different processors.
     known = {**previous, "precision": checkpoints.group.on_rank_0(choose)}

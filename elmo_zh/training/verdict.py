@@ -58,7 +58,7 @@ def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
     return "falling" if fall > _FALL else "", fall
 
 
-_TRAIN_LONGER = N_("Train longer: raise train.max_tokens and train.epochs, train and export again.")
+_TRAIN_LONGER = N_("Train longer: raise train.max_tokens and train.epochs, then train and export again.")
 _ADD_TEXT = N_("Add text, or start from a model trained on more: --init starter")
 # What is found, and what would help; docs/training.md explains the advice.
 _FINDINGS = {
@@ -84,7 +84,7 @@ _FINDINGS = {
         N_("Use more text, or start a new run with a smaller model or a lower train.learning_rate."),
     ),
     "unknown words": (
-        N_("{unknown} of the held-out words are unknown to the {rows} rows of the vocabulary."),
+        N_("{unknown} of the held-out words are outside the vocabulary of {rows} rows."),
         N_("Start a new run with a larger vocab.size, or with text.split_unknown=true."),
     ),
     "little text": (

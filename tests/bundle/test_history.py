@@ -45,7 +45,7 @@ def test_the_line(model: Path) -> None:
 
 def test_models_of_which_less_is_known(tmp_path: Path) -> None:
     model = write_model(tmp_path / "drawn", TOKENS)
-    assert model_line(load_bundle(model)) == "Model: drawn, trained on unknown text."
+    assert model_line(load_bundle(model)) == "Model: drawn, trained on ?."
     with changed_json(model / "bundle.json") as info:
         info["origin"]["program"] = "ELMoForManyLangs"
     assert model_line(load_bundle(model)) == "Model: drawn, converted from ELMoForManyLangs."

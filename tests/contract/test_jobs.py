@@ -32,7 +32,7 @@ from elmo_zh.embed.dump import DumpJob, DumpSettings
 from elmo_zh.engine import Engine, worker_processes
 from elmo_zh.errors import FullDiskError, OutputError
 from elmo_zh.id_store.build import EncodeJob
-from elmo_zh.model.precision import FLOAT32, PrecisionChoice
+from elmo_zh.model.precision import FLOAT32
 from elmo_zh.run import job as job_module
 from elmo_zh.run.files import remove
 from elmo_zh.run.job import Job, Work, run_job
@@ -208,7 +208,7 @@ Make = Callable[..., Job[Any]]
 @pytest.fixture(autouse=True)
 def _precision_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The networks of tasks train in the precision that is faster at that moment."""
-    monkeypatch.setattr("elmo_zh.tasks.networks.choose_precision", lambda *_: PrecisionChoice(FLOAT32))
+    monkeypatch.setattr("elmo_zh.tasks.networks.choose_precision", lambda *_: FLOAT32)
 
 
 @pytest.fixture(autouse=True)

@@ -57,29 +57,6 @@ def test_segmented_lines(sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path
         assert_close(vector, expected)
 
 
-def test_raw_lines_are_prepared_as_in_training_and_never_split(
-    sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path
-) -> None:
-    lines = ("今天天气很好！我们去公园。", "", "　 ", "他说：\u2028“走　吧。”ＡＢＣ１２", "苹果\x00手机\u200b")
-    source = write_lines(tmp_path / "raw.txt", lines)
-    output = tmp_path / "vectors" / "raw.h5"
-    embed(sample_run, source, "--output", output)
-    vectors, tokens, attributes = read_dump(output)
-    assert ["".join(line) for line in tokens] == [
-        "今天天气很好！我们去公园。",
-        "",
-        "",
-        "他说：“走吧。”ABC12",
-        "苹果手机",
-    ]
-    assert len(tokens[0]) < len(lines[0])
-    bundle = json.loads((sample_run.model / "bundle.json").read_text(encoding="utf-8"))
-    assert json.loads(attributes["segmenter"]) == bundle["segmenter"]
-    for vector, expected in zip(vectors, embedder.embed(lines), strict=True):
-        assert vector.dtype == expected.dtype == np.float32
-        assert_close(vector, expected)
-
-
 def test_sentence_index_names_the_last_of_equal_lines(sample_run: SampleRun, source: Path) -> None:
     embed(sample_run, source, "--segmented", "--sentence-index")
     with h5py.File(source.with_name("file.txt.hdf5")) as file:

@@ -1,5 +1,6 @@
 """The formats that `elmo-zh embed` writes, read as docs/embedding.md reads them, against the ordinary one."""
 
+import json
 import re
 import shlex
 from functools import partial
@@ -90,11 +91,11 @@ def test_every_format_holds_the_same(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_raw_text_beyond_the_basic_plane(
+def test_raw_lines_are_prepared_as_in_training_and_never_split(
     sample_run: SampleRun, embedder: ElmoEmbedder, tmp_path: Path, form: str
 ) -> None:
     needs_pyarrow(form)
-    lines = (*RARE, "", "今天天气很好", "今天天气很好")
+    lines = (*RARE, "", "　 ", "今天天气很好！我们去公园。", "他说：\u2028“走　吧。”ＡＢＣ１２", "苹果\x00手机\u200b")
     source = write_lines(tmp_path / "file.txt", lines)
     embed(sample_run, source, "--output", tmp_path / "out", "--dtype", "float16", "--layers", "top", "--format", form)
     vectors, tokens, offsets = read(form, tmp_path / "out")
@@ -108,7 +109,9 @@ def test_raw_text_beyond_the_basic_plane(
         assert {found.dtype for found in vectors} == {np.dtype("float16")}
     # It is known as an output, whatever its format, which --force may replace.
     embed(sample_run, source, "--output", tmp_path / "out", "--force", "--pool", "mean")
-    assert len(read_dump(tmp_path / "out")[0]) == len(lines)
+    pooled, _, attributes = read_dump(tmp_path / "out")
+    assert len(pooled) == len(lines)
+    assert json.loads(attributes["segmenter"]) == embedder.bundle.info["segmenter"]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -160,13 +160,10 @@ def test_a_prepared_line_of_tokens_is_left_as_it_is(embedder: ElmoEmbedder) -> N
     assert embedder.prepare("", segmented=True).offsets.shape == embedder.prepare("").offsets.shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("build", "reason"), [(None, "torch was built without CUDA"), ("12.9", "torch finds no CUDA device")]
-)
-def test_no_cuda(sample_run: SampleRun, build: str | None, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cuda(sample_run: SampleRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for Python too: it names no option of the command line."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.version, "cuda", build)
     assert message_of(ElmoZhError, lambda: ElmoEmbedder.load(sample_run.model, "cuda")) == (
-        f"device cuda: {reason}. Choose device cpu or auto, or install a CUDA build of torch and NVIDIA's driver."
+        f"device cuda: torch {torch.__version__} finds no CUDA device. Choose device cpu or auto, or install a CUDA"
+        " build of torch and NVIDIA's driver."
     )

@@ -253,7 +253,7 @@ def test_another_model_in_its_place_is_refused(bundles: dict[str, Path], tmp_pat
     shutil.rmtree(folder)
     write_model(folder, TOKENS, words=WORDS, text=BY_CHARACTER, seed=5)
     found = message_of(BundleError, lambda: pickle.loads(pickled))
-    assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or start again."
+    assert found == f"{folder} has changed since it was loaded. Restore it (digest {digest}), or load it again."
     shutil.rmtree(folder)
     assert f"{folder.name} does not exist" in message_of(BundleError, lambda: pickle.loads(pickled))
 

@@ -128,21 +128,6 @@ def test_an_unknown_word_may_be_composed_of_the_known_words_in_it() -> None:
     np.testing.assert_array_equal(alone[2], found[4])
 
 
-@pytest.mark.parametrize(
-    ("word", "subwords"),
-    [
-        ("北京大学", ["北京大"]),
-        ("桃我们桃我桃", ["我们", "我"]),
-        ("a<UNK>", ["a"]),
-        # The word as a whole is not looked up.
-        ("我们", ["我"]),
-        ("😀吃𠮷", ["吃"]),
-    ],
-)
-def test_subwords_by_hand(word: str, subwords: list[str]) -> None:
-    assert VOCABULARY.find_subwords(word) == subwords
-
-
 @given(
     word=st.text("abc桃", max_size=11), words=st.sets(st.text("abc桃", min_size=1, max_size=3), min_size=1, max_size=13)
 )

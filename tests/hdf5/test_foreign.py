@@ -124,7 +124,7 @@ def test_the_process_has_neither_torch_nor_the_current_folder(
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.hdf5")
     for name in ("pipe.hdf5", "missing.hdf5", "."):
-        with pytest.raises(BundleError, match="is damaged"):
+        with pytest.raises(BundleError, match="is missing"):
             ForeignFile(tmp_path / name)
 
 

@@ -30,7 +30,3 @@ def test_sorted_batches_hold_every_index_once(lengths: list[int], batch_tokens: 
     for batch, following in pairwise(found):
         assert (len(batch) + 1) * lengths[batch[0]] > batch_tokens  # no room for one more
         assert following
-
-
-def test_sorted_batches_worked_out_by_hand() -> None:
-    assert list(iter_length_sorted([2, 7, 3, 13, 3, 2], 11)) == [[3], [1], [2, 4, 0], [5]]

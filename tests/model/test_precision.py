@@ -35,5 +35,5 @@ def test_bfloat16_is_chosen_where_it_is_clearly_faster(
     monkeypatch.setattr(precision, "can_pack", lambda *_: False)
     monkeypatch.setattr(precision, "_shortest_seconds", measure)
     for _ in range(2):
-        assert choose_precision(torch.device("cpu"), 3, 10, 52).precision is expected
+        assert choose_precision(torch.device("cpu"), 3, 10, 52) is expected
     assert measured == [[FLOAT32, BFLOAT16]]

@@ -15,7 +15,7 @@ from elmo_zh.model.kernels.recurrence import LSTMState
 from elmo_zh.model.language_model import weights_of
 from elmo_zh.model.token_layer import TokenInputs, pad_sentences
 from elmo_zh.reader.bilm import LayerState, State
-from elmo_zh.reader.lstm import Floats, PackedSentences, pack_both_ways
+from elmo_zh.reader.lstm import Floats, PackedSentences
 
 
 def expected(bilm: BiLM, sentences: Sequence[NDArray[np.int64]], state: State | None = None) -> tuple[Floats, State]:
@@ -47,18 +47,6 @@ def assert_reads_as_the_bilm(bilm: BiLM, sentences: Sequence[NDArray[np.int64]])
     layers, state = expected(bilm, sentences)
     np.testing.assert_allclose(found, layers, rtol=0, atol=1e-5)
     assert_states_close(after, state)
-
-
-def test_packing_by_hand() -> None:
-    sentences = [np.array(words) for words in ([0, 5, 6, 7, 1], [0, 8, 9, 1], [0, 4, 5, 1], [0, 1])]
-    packed = PackedSentences.of_lengths([5, 4, 4, 2])
-    assert packed.counts == [4, 4, 3, 3, 1]
-    assert packed.pack(sentences).tolist() == [0, 0, 0, 0, 5, 8, 4, 1, 6, 9, 5, 7, 1, 1, 1]
-    assert [rows.tolist() for rows in packed.rows()] == [[0, 4, 8, 11, 14], [1, 5, 9, 12], [2, 6, 10, 13], [3, 7]]
-    _, (_, backward), places = pack_both_ways(sentences)
-    assert backward.tolist() == [1, 1, 1, 1, 7, 9, 5, 0, 6, 8, 4, 5, 0, 0, 0]
-    # 5 6 7, 8 9, 4 5: where each direction reads them.
-    assert places.tolist() == [[4, 8, 11, 5, 9, 6, 10], [11, 8, 4, 9, 5, 10, 6]]
 
 
 @pytest.mark.parametrize("num_threads", ["1", "2"])
@@ -113,10 +101,3 @@ def test_top_outputs_are_those_before_each_predicted_word() -> None:
             np.testing.assert_allclose(layer.cell[0, number], forward.cell[0, 0], rtol=0, atol=1e-5)
             np.testing.assert_allclose(layer.cell[1, number], backward.cell[1, 0], rtol=0, atol=1e-5)
             np.testing.assert_allclose(layer.output[1, number], backward.output[1, 0], rtol=0, atol=1e-5)
-
-
-def test_sentences_do_not_depend_on_each_other() -> None:
-    bilm, sentences = draw_bilm(PLAIN), draw_sentences(LENGTHS)
-    together, _ = read(bilm, sentences)
-    alone = np.concatenate([read(bilm, [words])[0] for words in sentences], axis=1)
-    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)

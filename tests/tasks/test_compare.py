@@ -125,7 +125,7 @@ def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
         (fit, "few.npy", "float64 (3, 2); expected float32 ("),
         (tags, "rows.npy", "and tag cannot be combined"),
         (fit, "cut.txt", "is damaged (its header announces 3 words, but it has 2)"),
-        (fit, "none.txt", "none of its words is in the data"),
+        (fit, "none.txt", "none of its words occur in the data"),
     ):
         with pytest.raises(ElmoZhError, match=re.escape(problem)):
             compare_task(wrong, embedder, tmp_path / "x", vectors={"a": tmp_path / vectors})

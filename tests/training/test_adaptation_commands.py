@@ -251,6 +251,3 @@ def test_a_run_cannot_start_from_what_it_makes(run: Path) -> None:
         told = elmo_zh(*arguments, "--run", run, "--init", run / "model").only_error()
         assert f"is inside {run}, and a run cannot start from its own files." in told
     assert contents_alone(run) == before
-
-
-# All at once

@@ -284,4 +284,4 @@ def test_a_place_in_the_environment() -> None:
 
 def test_an_environment_that_makes_no_sense() -> None:
     told = message_of(RunError, lambda: read_launch({**WHOLE, "LOCAL_RANK": "two", "MASTER_PORT": ""}))
-    assert "LOCAL_RANK, MASTER_PORT" in told
+    assert told == "WORLD_SIZE=7 needs LOCAL_RANK=N, MASTER_PORT=N (torchrun)."

@@ -32,4 +32,4 @@ def test_a_damaged_line(metrics: MetricsFile, line: bytes) -> None:
     with metrics.path.open("ab") as file:
         file.write(line)
     for attempt in (metrics.lines, lambda: metrics.cut_after(3), lambda: metrics.discard(step=3)):
-        assert message_of(RunError, attempt).startswith(f"{metrics.path}: line 3 is damaged ")
+        assert message_of(RunError, attempt).startswith(f"{metrics.path}:3 is damaged (line 3: ")

@@ -54,17 +54,6 @@ def whole_sentences(inputs: np.ndarray, targets: np.ndarray, keep: np.ndarray) -
     return found
 
 
-def test_a_stream_worked_out_by_hand() -> None:
-    packed = PackedStreams(encoded([[5, 6, 7]]), batch_size=1, unroll_steps=3, seed=5)
-    first, second = packed.next_batch(), packed.next_batch()
-    assert first.inputs[:, :, 0].tolist() == [[0, 5, 6], [1, 7, 6]]
-    assert first.targets[:, :, 0].tolist() == [[5, 6, 7], [7, 6, 5]]
-    assert first.keep[:, 0, 0].tolist() == [0, 1, 1]
-    assert second.inputs[:, :, 0].tolist() == [[7, 0, 5], [5, 1, 7]]
-    assert second.targets[:, :, 0].tolist() == [[1, 5, 6], [0, 7, 6]]
-    assert second.keep[:, 0, 0].tolist() == [1, 0, 1]
-
-
 def test_the_order_of_sentences_is_that_of_the_first_version() -> None:
     """So that a training goes on where it was; computed by the code of the first version."""
     order = ShuffledOrder(150_001, 7)
