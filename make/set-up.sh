@@ -46,11 +46,11 @@ is_complete "$@" && exit 0
 if [ ! -e "$VENV" ]; then
     PYTHON=$(choose_python) || exit 1
     if [ "$TORCH" = cpu ]; then
-        say "Setting up $VENV with $PYTHON, once: 0.4 GB to download, 2 GB on disk." \
-            "正在用 $PYTHON 建立 $VENV，只需一次：约下载 0.4 GB，占用磁盘 2 GB。"
+        say "Setting up $VENV with $PYTHON, once: 0.4 GB to download, 1.6 GB on disk." \
+            "正在用 $PYTHON 建立 $VENV，只需一次：约下载 0.4 GB，占用磁盘 1.6 GB。"
     else
-        say "Setting up $VENV with $PYTHON, once. PyTorch with its CUDA libraries and the other packages: about 3 GB to download, 7 GB on disk; with TORCH=cpu 0.4 GB and 2 GB." \
-            "正在用 $PYTHON 建立 $VENV，只需一次。PyTorch（含 CUDA 库）和其他软件包约下载 3 GB，占用磁盘 7 GB；加上 TORCH=cpu 则为 0.4 GB 和 2 GB。"
+        say "Setting up $VENV with $PYTHON, once. PyTorch with its CUDA libraries and the other packages: about 3 GB to download, 7 GB on disk; with TORCH=cpu 0.4 GB and 1.6 GB." \
+            "正在用 $PYTHON 建立 $VENV，只需一次。PyTorch（含 CUDA 库）和其他软件包约下载 3 GB，占用磁盘 7 GB；加上 TORCH=cpu 则为 0.4 GB 和 1.6 GB。"
     fi
     "$PYTHON" -m venv "$VENV" || fail "$VENV cannot be created, for the reason above." "无法建立 $VENV，原因见上。"
 fi

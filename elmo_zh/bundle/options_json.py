@@ -160,7 +160,7 @@ def parse_shape(options: Mapping[str, Any], path: Path, num_tokens: int | None) 
 
 
 def require_published(shape: BiLMShape, path: Path, usage: str) -> None:
-    """Raise BundleError if a shape, read from `path`, is that of an ELMoForManyLangs model, only usable in a bundle."""
+    """Raise BundleError if a shape read from `path` belongs to an ELMoForManyLangs model, usable only in a bundle."""
     if shape.characters and not shape.characters.is_published:
         message = _("{path} belongs to a bundle converted from ELMoForManyLangs. Use the whole bundle: {usage}")
         raise BundleError(message.format(path=path, usage=usage))

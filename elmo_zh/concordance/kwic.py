@@ -201,7 +201,7 @@ class ReadTexts:
 def note_longer_words(
     table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
 ) -> None:
-    """Report how often a word also stands inside longer words, which are not its occurrences, in the wanted lines."""
+    """Report how often a word also occurs inside longer words, which are not its occurrences, in the wanted lines."""
     if word.split() != [word] or set(word) & {ANY, ONE}:
         return
     wider = f"{ANY}{word}{ANY}"
@@ -210,7 +210,7 @@ def note_longer_words(
     count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
     if count > 0:
         message = _(
-            "{word} also stands inside longer words, which are not counted ({count:,}). To see them:"
+            "{word} also occurs inside longer words, which are not counted ({count:,}). To see them:"
             " concordance {wider}"
         )
         reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))

@@ -101,7 +101,7 @@ class TaskJob:
         return describe_numbers(labels, path.name)
 
     def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
-        """Yield a reason to doubt the score, if it is no better than that of the majority label."""
+        """Yield a reason to doubt the score, if always answering the majority label scores as high."""
         usual = answer_majority(self.dataset.gold("train"), gold, metric)
         share = score_answers(gold, usual, metric)[metric]
         if score <= share:
