@@ -25,7 +25,7 @@ from elmo_zh.reader.bilm import BiLMShape
 from elmo_zh.reader.weights import ModelWeights, build_lexicon
 from elmo_zh.run.files import file_digest, read_json
 from elmo_zh.run.record import spell_segmenter
-from elmo_zh.run.reporter import counted, first_ten, format_date
+from elmo_zh.run.reporter import counted, first_ten, format_date, joined
 from elmo_zh.text.normalise import keeps_tokens
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import describe_segmenter
@@ -196,7 +196,7 @@ def model_line(bundle: Bundle) -> str:
     amount = counted(tokens, "{number} token", "{number} tokens") if isinstance(tokens, int) else ""
     history = bundle.history
     training = (first_ten(history.corpus, history.num_sources), amount, format_date(date) if date else "")
-    return _("Model: {model}, trained on {text}.").format(model=place, text=", ".join(filter(None, training)) or "?")
+    return _("Model: {model}, trained on {text}.").format(model=place, text=joined(training) or "?")
 
 
 def load_bundle(path: Path, digest: str | None = None) -> Bundle:

@@ -24,7 +24,7 @@ from elmo_zh.run.reporter import Progress, display_width, wrapped
 # No line in the first 15 seconds; the rate is the mean since the start.
 _EVERY_15_SECONDS: dict[str, Any] = {"ncols": 0, "mininterval": 15.0, "delay": 15.0, "miniters": 0, "smoothing": 0}
 # What progress bars show besides names of commands and those in elmo_zh.names.
-_NAMES = (N_("vectors"), N_("models"), N_("loss"), N_("dev"))
+_NAMES = (N_("vectors"), N_("models"), N_("trainings"), N_("loss"), N_("dev"))
 _COMMANDS_WITH_SETTINGS = ("plan", "segment", "vocab", "word2vec", "encode", "train", "pipeline")
 _EXAMPLE = N_("Example:")
 

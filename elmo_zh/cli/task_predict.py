@@ -25,7 +25,7 @@ from elmo_zh.config.task_settings import LABELLED_FORMATS, PREDICTION_FORMATS, P
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 from elmo_zh.run.files import atomic_path
-from elmo_zh.run.reporter import counted
+from elmo_zh.run.reporter import counted, joined
 from elmo_zh.run.tables import chosen_format, write_rows
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def score(common: Common, /, data: Path, reading: Reading) -> None:
     metric, count, scores = task.score(data, reading, common.console)
     rows = [f"{name} {value:.4f}" for name, value in scores.items() if name != "by_label"]
     scored = counted(count, "{number} example", "{number} examples")
-    lines = [f"{scored}: {', '.join(rows)}"]
+    lines = [_("{name}: {value}").format(name=scored, value=joined(rows))]
     for label, of_label in scores.get("by_label", {}).items():
         f1, precision, recall = (f"{of_label[name]:.4f}" for name in ("f1", "precision", "recall"))
         lines.append(

@@ -22,7 +22,7 @@ from elmo_zh.contexts import DriftOptions, DriftShown, SenseOptions, SubstituteO
 from elmo_zh.errors import OptionError
 from elmo_zh.language import _
 from elmo_zh.names import label
-from elmo_zh.run.reporter import first_ten
+from elmo_zh.run.reporter import first_ten, joined
 
 if TYPE_CHECKING:
     from elmo_zh.contexts.drift import Drift, WordDrift
@@ -134,7 +134,7 @@ def _describe_usage(usage: "Usage") -> list[str]:
 def _share_rows(by: str, counts: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
     """Yield the share of each usage for each value of a column."""
     for value, numbers in counts.items():
-        shares = {f"usage {number}": count / sum(numbers) for number, count in enumerate(numbers, 1)}
+        shares = {f"{label('usage')} {number}": count / sum(numbers) for number, count in enumerate(numbers, 1)}
         yield {by: value, "occurrences": sum(numbers), **shares}
 
 
@@ -266,7 +266,7 @@ def _finish_drift(common: Common, drift: "Drift", top: "Sequence[WordDrift]", op
         moved = moved_lines(*ends, word.word, drift.layer, options.lines)
         for period, lines_of_period in zip(ends, moved, strict=True):
             shown = keyword_lines(lines_of_period)
-            lines += ["", f"{word.word}, {period.name}", *(f"  {line}" for line in shown)] if shown else []
+            lines += ["", joined([word.word, period.name]), *(f"  {line}" for line in shown)] if shown else []
         described = ([line.described() for line in lines_of_period] for lines_of_period in moved)
         more = dict(zip(("old_lines", "new_lines"), described, strict=True))
         results.append({**_rounded(asdict(word)), "change": word.change, **more})

@@ -11,6 +11,7 @@ from unicodedata import category
 import msgspec
 
 from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import joined
 
 MOST_EXAMPLES = 5
 READING = N_("Reading {name}: {kinds}")
@@ -56,7 +57,7 @@ class Form(msgspec.Struct):
         named = ["Excel"] if is_excel else [self.format, self.encoding.upper()]
         if self.field:
             named.append(f"--field {self.field.removeprefix('column ').removesuffix(', no header')}")
-        return ", ".join(named)
+        return joined(named)
 
 
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):

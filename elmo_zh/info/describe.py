@@ -18,7 +18,7 @@ from elmo_zh.run.files import folder_bytes, read_json, require_regular
 from elmo_zh.run.layout import LATEST, RUNS, RunDir, explain_no_run, iter_runs
 from elmo_zh.run.outputs import KINDS, changed_files, kind_of, load_mark, require_unchanged
 from elmo_zh.run.record import corpus_names, ended_at, load_records
-from elmo_zh.run.reporter import aligned, first_ten, format_bytes, format_date, format_seconds
+from elmo_zh.run.reporter import aligned, first_ten, format_bytes, format_date, format_seconds, joined
 
 if TYPE_CHECKING:
     from elmo_zh.bundle.read import Bundle
@@ -54,13 +54,13 @@ def rows(values: Mapping[str, Any]) -> Iterator[str]:
     shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
     if shown:
         parts = {name: _shown(value, str if name in _SETTINGS else label) for name, value in shown.items()}
-        yield from aligned([(f"{visible(label(name))}:", part) for name, part in parts.items()], left=(0, 1))
+        yield from aligned([(visible(label(name)) + _(":"), part) for name, part in parts.items()], left=(0, 1))
 
 
 def _shown(value: Any, say: Callable[[str], str] = label, *, is_part: bool = False) -> str:
     if isinstance(value, Mapping):
         parts = ((name, part) for name, part in value.items() if name not in _ONLY_JSON)
-        shown = ", ".join(f"{visible(say(str(name)))} {_shown(part, say, is_part=True)}" for name, part in parts)
+        shown = joined([f"{visible(say(str(name)))} {_shown(part, say, is_part=True)}" for name, part in parts])
         return f"({shown})" if is_part else shown
     if isinstance(value, list | tuple):
         return first_ten([_shown(part, say, is_part=True) for part in value])
@@ -165,7 +165,8 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
         checks = run_selftest(bundle, device)
         problems = [result.name for result in checks if result.passed is False]
         values["checks"] = [asdict(result) for result in checks]
-        lines += [f"{_(_RESULTS[result.passed]):6} {_(result.name)}: {result.found}" for result in checks]
+        found = [_("{name}: {value}").format(name=_(result.name), value=result.found) for result in checks]
+        lines += [f"{_(_RESULTS[result.passed]):6} {line}" for result, line in zip(checks, found, strict=True)]
     if bundle.needs_warm_state():
         lines.append(_(POOR_FROM_ZERO))
     return Description(values, [*lines, following], problems)
@@ -240,12 +241,13 @@ def describe_run(path: Path) -> dict[str, Any]:
 def _run_lines(run: Mapping[str, Any]) -> Iterator[str]:
     """Yield the figures of a run, and the verdict on its training, as lines."""
     for name, stage in run["stages"].items():
-        counts = ", ".join(
+        counts = [
             f"{label(key)} {value:,}"
             for key, value in stage.items()
             if key != "seconds" and isinstance(value, int | float) and not isinstance(value, bool)
-        )
-        yield f"{name} ({format_seconds(stage['seconds'])}): {counts}"
+        ]
+        timed = f"{name} ({format_seconds(stage['seconds'])})"
+        yield _("{name}: {value}").format(name=timed, value=joined(counts))
     if run["verdict"]:
         from elmo_zh.training.verdict import describe_verdict
 

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import reduce
 from typing import Protocol
 
 from elmo_zh.language import _, ngettext
@@ -103,8 +104,14 @@ def counted(number: int, one: str, many: str) -> str:
 
 def first_ten(names: Sequence[str], total: int = 0) -> str:
     """Join at most ten names with commas, followed by "and others" if there are more, or `total` is more."""
-    shown = ", ".join(names[:10])
+    shown = _(", ").join(names[:10])
     return _("{names} and others").format(names=shown) if max(len(names), total) > len(names[:10]) else shown
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Join parts of a sentence, such as "2 labels, 3 spans", as the user's language does; leave out empty ones."""
+    first, *others = filter(None, parts) if any(parts) else [""]
+    return reduce(lambda text, detail: _("{text}, {detail}").format(text=text, detail=detail), others, first)
 
 
 def format_bytes(num_bytes: float) -> str:

@@ -155,7 +155,7 @@ class Comparison:
             challenger=_(self.challenger.name), rival=_(rival.name), value=value, metric=self.metric,
             number=self._num_examples(self.shares[0]), low=low, high=high,
         )  # fmt: skip
-        return f"{judgement}: {outcome}"
+        return _("{name}: {value}").format(name=judgement, value=outcome)
 
     @cached_property
     def recommended(self) -> Model:

@@ -263,7 +263,7 @@ def report_reading(labelled: Labelled, reporter: Reporter) -> None:
     reporter.note(
         ngettext(
             "Reading {name}: {number} example; {notes}", "Reading {name}: {number} examples; {notes}", number
-        ).format(name=labelled.name, number=f"{number:,}", notes="; ".join(labelled.notes))
+        ).format(name=labelled.name, number=f"{number:,}", notes=_("; ").join(labelled.notes))
     )
 
 
@@ -324,7 +324,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         if copies := sum(example.key in labels_of for example in examples):
             reporter.warn(
                 _("{copies} of {parts} {part} texts also occur in training, so the scores are too optimistic.").format(
-                    copies=f"{copies:,}", parts=f"{len(examples):,}", part=part
+                    copies=f"{copies:,}", parts=f"{len(examples):,}", part=_(part)
                 )
             )
     if contradictions := sum(len(labels) > 1 for labels in labels_of.values()):
@@ -347,7 +347,7 @@ def warn_of_new_labels(
             _("{number} of {total} {part} labels never occur in training and count as wrong: {labels}.").format(
                 number=f"{new.total():,}",
                 total=f"{labels.total():,}",
-                part=part,
+                part=_(part),
                 labels=", ".join(label[:40] for label in sorted(new)[:_SHOWN_LABELS]),
             )
         )

@@ -166,5 +166,5 @@ def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[s
 def tested_examples(number: int, part: str) -> str:
     """Return a phrase such as "1,234 test examples" in the user's language; `part` is dev or test."""
     return ngettext("{number} {part} example", "{number} {part} examples", number).format(
-        number=f"{number:,}", part=part
+        number=f"{number:,}", part=_(part)
     )

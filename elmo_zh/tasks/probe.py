@@ -121,7 +121,7 @@ class ProbeJob:
         places = [cache.first_rows[word.sentence] + np.array(word.places, np.int64) for word in self.occurrences]
         for layer in range(cache.vectors.shape[1]):
             rows.append(self._probed(_("layer {layer}").format(layer=layer), layer, cache.vectors[:, layer], places))
-            work.reporter.note(f"{rows[-1].name}: {rows[-1].accuracy:.4f}")
+            work.reporter.note(_("{name}: {value}").format(name=rows[-1].name, value=f"{rows[-1].accuracy:.4f}"))
         bundle = self.embedder.bundle
         facts = {"model": {"path": str(bundle.path), "digest": bundle.digest}, "occurrences": len(self.occurrences)}
         report = ProbeReport(rows, facts)

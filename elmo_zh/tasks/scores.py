@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 
 from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import OUTSIDE, spans_of, tags_of
+from elmo_zh.language import _
 from elmo_zh.run.files import write_json
 from elmo_zh.run.outputs import write_mark
 
@@ -247,7 +248,7 @@ class Difference:
     def points(self) -> str:
         """Return the difference in points with its interval, such as +1.50 (-0.20 to +3.10)."""
         value, low, high = (f"{100 * bound:+.2f}" for bound in (self.value, self.low, self.high))
-        return f"{value} ({low} to {high})"
+        return _("{value} ({low} to {high})").format(value=value, low=low, high=high)
 
 
 def answer_rows(gold: Answers, answers: Answers, metric: str, labels: Iterable[str] = ()) -> Rows:

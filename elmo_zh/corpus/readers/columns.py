@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import _
+from elmo_zh.language import N_, _
 from elmo_zh.text.script import count_han
 
 # Names of columns, in order of preference, in lower case.
@@ -37,8 +37,8 @@ PAIR_NAMES = (
 # Words that name the parts of labelled data, in file names and in a column; testa and testb are from CoNLL.
 PART_WORDS = {
     "train": {"train", "training", "trainset"},
-    "dev": {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
-    "test": {"test", "testing", "testset", "testb"},
+    N_("dev"): {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
+    N_("test"): {"test", "testing", "testset", "testb"},
 }
 # Columns that number the rows: never a text or a label.
 _NUMBERING = re.compile(r".*id\d*|idx|index|.*(?:序号|编号|案号|单号|病历号|号码)")
