@@ -25,6 +25,7 @@ WIDTH = 118
 _MANY = 2  # An option that is the same in this many commands is explained once
 _OPTIONS_OF_MANY = {"en": "Options of several commands", "zh": "多条命令共有的选项"}
 _ALSO = {"en": "[also](#options-of-several-commands)", "zh": "[另有](#多条命令共有的选项)"}
+_COLON = {"en": ": ", "zh": "："}
 _SHARED = {"en": "[Options](#options-of-several-commands)", "zh": "[选项](#多条命令共有的选项)"}
 _OPTIONS_HEADER = {"en": "option | meaning", "zh": "选项 | 含义"}
 _HEADER = {"en": "setting | default | allowed | meaning", "zh": "设置 | 默认值 | 允许的值 | 含义"}
@@ -159,7 +160,7 @@ def _contents() -> str:
             for name in (["", *command.commands] if isinstance(command, click.Group) else [""])
         ]
         links = " · ".join(f"[{name}](#elmo-zh-{name.replace(' ', '-')})" for name in names)
-        lines.append(f"- **{_(section)}**: {links}\n")
+        lines.append(f"- **{_(section)}**{_COLON[chosen_language()]}{links}\n")
     return "\n" + "".join(lines)
 
 
@@ -180,11 +181,11 @@ def _command(context: click.Context, shared: Set[tuple[str, str]]) -> str:
     parts += _paragraphs(cleandoc(context.command.help or ""))
     options = list(_options(context))
     rows = [record for _name, record in options if record not in shared]
-    many = ", ".join(f"`{name}`" for name, record in options if record in shared)
+    many = _(", ").join(f"`{name}`" for name, record in options if record in shared)
     if rows:
         parts.append(_table(rows, many).rstrip())
     elif many:
-        parts.append(f"{_SHARED[chosen_language()]}: {many}")
+        parts.append(f"{_SHARED[chosen_language()]}{_COLON[chosen_language()]}{many}")
     return "\n" + "\n\n".join(parts) + "\n"
 
 

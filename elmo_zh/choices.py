@@ -57,7 +57,7 @@ class Registry:
         point = self._plug_ins().get(name)
         if point is None:
             known = ", ".join(self.names())
-            raise ConfigError.unexpected(f"{self.kind} {name!r}", f"{known} (docs/adding.md)")
+            raise ConfigError.unexpected(f"{_(self.kind)} {name!r}", f"{known} (docs/adding.md)")
         try:
             return point.load()
         except (Exception, SystemExit) as error:
@@ -67,7 +67,7 @@ class Registry:
                 "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
                 " pip install --force-reinstall {package}"
             )
-            values = {"kind": self.kind, "name": name, "package": package, "reason": reason}
+            values = {"kind": _(self.kind), "name": name, "package": package, "reason": reason}
             raise ConfigError(message.format(**values)) from None
 
     def _plug_ins(self) -> dict[str, "EntryPoint"]:
@@ -81,7 +81,7 @@ class Registry:
 
 # Each is a module with TAKES_USER_DICTIONARY, build and describe (elmo_zh.text.segmenters.SegmenterModule).
 SEGMENTERS = Registry(
-    "segmenter",
+    N_("segmenter"),
     "elmo_zh.segmenters",
     {
         "jieba": "elmo_zh.text.segmenters.jieba",
@@ -92,7 +92,7 @@ SEGMENTERS = Registry(
 )
 # Each is an elmo_zh.corpus.readers.formats.CorpusFormat.
 CORPUS_FORMATS = Registry(
-    "corpus format",
+    N_("corpus format"),
     "elmo_zh.corpus_formats",
     {
         "text": "elmo_zh.corpus.readers.plain:TEXT",
@@ -112,7 +112,7 @@ CORPUS_FORMATS = Registry(
 )
 # Each is a function that writes all vectors (elmo_zh.embed.formats.Writer); its name is also the suffix of outputs.
 OUTPUT_FORMATS = Registry(
-    "output format",
+    N_("output format"),
     "",
     {
         "hdf5": "elmo_zh.embed.formats:write_hdf5",
@@ -122,7 +122,7 @@ OUTPUT_FORMATS = Registry(
 )
 
 # Each is the path of a bundle's folder. None is built in; packages such as elmo-zh-starter add theirs.
-MODELS = Registry("model", "elmo_zh.models", {})
+MODELS = Registry(N_("model"), "elmo_zh.models", {})
 
 # Choices that a setting or an option shares with code that has no modules for them.
 POOL_METHODS = ("mean", "max", "first-last")

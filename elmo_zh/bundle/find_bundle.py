@@ -110,8 +110,9 @@ def explain_no_bundle(path: Path) -> str:
         message = _("{path} is not a model bundle. {step}")
         return message.format(path=path, step=_("Next: {command}").format(command=command("info", path)))
     names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
-    known = _("Known names: {names}.").format(names=", ".join(names) or _("none"))
-    step = f"{known} {_('Next: {command}').format(command=train_command())}"
+    step = _("Known names: {names}. Next: {command}").format(
+        names=", ".join(names) or _("none"), command=train_command()
+    )
     what = _("{path} is not a model bundle. {step}") if path.exists() else _("{path} does not exist. {step}")
     return what.format(path=path_from_here(path), step=step)
 

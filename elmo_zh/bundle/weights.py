@@ -1,4 +1,4 @@
-"""Read and write weights.hdf5 through one table of names, tensors as safetensors, and the warm state."""
+"""Read and write weights.hdf5 (one table has its names), safetensors files and warm states."""
 
 import math
 import os

@@ -109,7 +109,7 @@ def _known_text(common: Common) -> "tuple[TextConfig | None, Path | None]":
 @shared_options("device")
 @common_options_of_readers
 def info(common: Common, /, path: Path, check: bool) -> None:
-    """Show what a run, model, index, task or comparison is.
+    """Describe a run, model, index, task or comparison.
 
     Use it to see what a folder was made from, its figures, and what to do next. PATH is a run, finished or not; a
     folder of runs (by default, the folder runs), which are listed newest first; a model bundle, the name of an

@@ -180,8 +180,8 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
     wrote.
 
     The page has a map of each word's occurrences in each layer, coloured by usage, by source, or by your labels. A
-    click on an occurrence shows its line with the surprisal of each token, the words that could stand in its place, and
-    the most similar occurrences. With --output the page is one file, which a browser can open offline. Without
+    click on an occurrence shows its line with the surprisal of each token, words of similar meaning that could replace
+    it, and the most similar occurrences. With --output the page is one file, which a browser can open offline. Without
     --output, the page is served at 127.0.0.1 and has a box in which you can type any sentence.
 
     \b

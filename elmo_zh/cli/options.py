@@ -97,7 +97,7 @@ class Common:
     user_dictionary: Path | None = declare(None, _DICTIONARY, metavar="FILE", path={"exists": True, "dir_okay": False})
     engine: str = declare(
         "local",
-        "Where to work: on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
+        "Where to run: on this machine (local) or on a Dask cluster (dask; docs/clusters.md).",
         choices=("local", "dask"),
     )
     scheduler: str = declare(

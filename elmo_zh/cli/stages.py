@@ -59,10 +59,10 @@ _corpus_argument = click.argument("corpus", nargs=-1, required=True)
 def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
     """Split raw text into sentences and words.
 
-    Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for
-    standard input. Formats: plain text (one paragraph per line), CSV, TSV, JSON, JSON lines, MediaWiki dumps,
-    wikiextractor, HTML, Markdown, subtitles, vertical and tagged text. Files may be compressed (.gz, .bz2, .xz, .zst)
-    or in archives (.zip, .tar). The format and encoding of each file are detected (docs/corpora.md).
+    Use it as the first stage of a run. CORPUS is one or more files, folders or globs, or - for standard input. Formats:
+    plain text (one paragraph per line), CSV, TSV, Excel, Parquet, JSON, JSON lines, MediaWiki dumps, wikiextractor,
+    HTML, Markdown, subtitles, vertical and tagged text. Files may be compressed (.gz, .bz2, .xz, .zst) or in archives
+    (.zip, .tar). The format and encoding of each file are detected (docs/corpora.md).
 
     Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was cleaned and dropped.
 
@@ -195,8 +195,8 @@ def export(common: Common, /, form: BundleForm) -> None:
 
     Use it after train, or after interrupting train, to try the model. A bundle is a folder with weights.hdf5,
     options.json, vocab.data and other files; embed reads it. The other layouts are for other programs: simple_elmo
-    (options.json, model.hdf5, vocab.txt) and safetensors (options.json, vocab.txt, and model.safetensors with the
-    published names of the weights).
+    (options.json, model.hdf5, vocab.txt) and safetensors (options.json, vocab.txt, and model.safetensors, whose weights
+    are named as in the published ELMo models).
 
     \b
     Example:

@@ -49,7 +49,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("vocab_file", "vocab_path"), N_("For the words of a file: elmo-zh vocab --run RUN --from FILE")),
     "n_train_tokens": N_("Leave it out: encode counts the tokens of the training text."),
 }
-HERE = N_("That is {name} here.")
+HERE = N_("In elmo-zh it is called {name}.")
 # A link to configs/ in a checkout, a folder in an installed package.
 _SHIPPED_DIR = Path(__file__).parents[1] / "configs"
 

@@ -234,7 +234,7 @@ def measure_drift(
             print(word.word, word.excess, word.q)
 
     Args:
-        indexes: One index per period, in order, all made with one model; or one index with the column `periods`.
+        indexes: One index per period, in order, all made with one model; or a single index, if `periods` is given.
         words: Compare only these words. Default: all that occur in every period.
         reporter: Receives progress.
         options: The options of the command: periods, layer, by, min_count, permutations, with_fragments,
@@ -299,9 +299,9 @@ def require_comparable(indexes: Sequence[ContextIndex], layer: int | None) -> in
         if [old.model[name] for name in _SAME] != [new.model[name] for name in _SAME]:
             raise ElmoZhError(
                 _(
-                    "{path} and {path2} were made with different models, or a different --precision or"
-                    " --unknown, so their vectors cannot be compared. Rebuild one with the settings of the other:"
-                    " index --model"
+                    "{path} and {path2} were built with different models, or with a different --precision or"
+                    " --unknown, so their vectors cannot be compared. Rebuild one of them with index, using the"
+                    " other's --model, --precision and --unknown."
                 ).format(path=old.path, path2=new.path)
             )
     shared = sorted(set.intersection(*(set(index.layers) for index in indexes)) - {0})

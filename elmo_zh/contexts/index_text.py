@@ -108,7 +108,7 @@ class Sampler:
         self._sampled = np.sort(np.concatenate([*sampled, [np.iinfo(np.int64).max]]))
 
     def choose(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return a mask of the chosen tokens among the next ones, given as word numbers; bool, shape (n,)."""
+        """Return which of the next tokens, given by their word numbers, are chosen; bool, shape (n,)."""
         keys = self._keys(self._seen[numbers] + _earlier_equals(numbers), numbers)
         self._seen += np.bincount(numbers, minlength=len(self._seen))
         is_sampled = self._sampled[np.searchsorted(self._sampled, keys)] == keys

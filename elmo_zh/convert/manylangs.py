@@ -38,7 +38,7 @@ _CHARACTER_MARKS = (*_THEIR_SPECIALS, "<bow>", "<eow>", "<pad>")
 _LSTM_KEYS = ("dim", "projection_dim", "n_layers", "cell_clip", "proj_clip")
 _CNN_KEYS = ("filters", "n_highway", "max_characters_per_token", "activation")
 _OTHER_MODEL = N_(
-    "{path}: the configuration is not that of this model ({error}). Specify another one (--options FILE), or download"
+    "{path}: the configuration does not match this model ({error}). Specify another one (--options FILE), or download"
     " the model again."
 )
 

@@ -284,7 +284,7 @@ def _choose(rows: Rows, reading: Reading, *, with_label: bool) -> tuple[list[int
 
 
 def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: int) -> int:
-    """Return the column of a text, or of the label after the texts; raise CorpusError if none or several are found."""
+    """Return the column of text `place`, or of the label if `place` is `num_texts`; raise CorpusError if unclear."""
     is_label = place == num_texts
     columns = guess.labels if is_label else guess.texts[place : place + 1]
     if len(columns) == 1 and columns[0] is not None and columns[0] < len(sample[0]):

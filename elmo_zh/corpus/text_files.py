@@ -86,7 +86,7 @@ def usual_width(head: str) -> int:
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
     """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`.
 
-    No line that begins and ends within a chunk may be longer.
+    Lines within a single chunk are not checked, so no chunk may be longer than `longest`.
     """
     # Pieces of the unfinished line, joined only once.
     fragments: list[str] = []

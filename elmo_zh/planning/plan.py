@@ -306,7 +306,7 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned([(_("stage"), _("time"), _("disk")), *costs])
     if training:
         message = _(
-            "Training: {parameters} M parameters; {tokens} tokens = {epochs} epochs at {speed} tokens/s, plus"
+            "Training: {parameters} M parameters; {tokens} tokens ({epochs} epochs) at {speed} tokens/s, not counting"
             " evaluations; {memory} of memory."
         )
         yield message.format(

@@ -90,8 +90,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
 def written_once(path: Path) -> Iterator[Path]:
     """Yield a temporary path for a file or folder, which replaces `path` only if the block succeeds.
 
-    Unlike with `atomic_path`, several processes on any machines may write the same file at the same time. The last one
-    wins, so all should write the same content.
+    Unlike with `atomic_path`, several processes, even on different machines, may write one file at the same time. The
+    last one wins, so all should write the same content.
     """
     make_folder(path.parent)
     unfinished, replaced = temporary_path(path), temporary_path(path, _REPLACED)

@@ -166,10 +166,10 @@ class _Written(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Generic[Part]):
-    """A step of a job: how a part is computed, bit for bit the same each time.
+    """A step of a job, and how its parts are computed; a part must come out bit for bit the same each time.
 
     Attributes:
-        name: The name of its folder and of its progress.
+        name: The name of the step's folder and of its progress bar.
         compute: Returns a part's value, anything that JSON can express, and may write files. It is pickled once, to
             reach workers; models are pickled as the path and the digest of their folder.
         unit: What the progress counts.

@@ -43,7 +43,7 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], reporter: Re
         reporter.note(line)
     reporter.note(
         _(
-            "segment: {lines} of {files} (characters: {characters:,}); training text: {train_tokens} in"
+            "segment: {lines} from {files} (characters: {characters:,}); training text: {train_tokens} in"
             " {train_sentences}; held-out text: {heldout_tokens} in {heldout_sentences}."
         ).format(
             characters=counts.characters,

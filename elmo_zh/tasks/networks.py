@@ -309,7 +309,7 @@ class TaskHead(nn.Module):
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Batch]) -> list[Any]:
-        """Return, for each text, the class probabilities, a standardised number, or the tag numbers."""
+        """Return, for each example, the class probabilities, a standardised number, or the tag numbers."""
         outputs = self.network(texts)
         if self.settings.kind == "tag":
             return list(self.network.crf.best_tags(outputs, texts[0]["mask"]))

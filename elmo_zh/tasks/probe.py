@@ -204,7 +204,7 @@ def probe_tags(
 
 
 class MarkedWord(NamedTuple):
-    """One occurrence of a word, marked in a raw line, or in a sentence of tokens at `start`."""
+    """One occurrence of a word; `start` is its first character in a raw line, or its index in a sentence of tokens."""
 
     word: str
     sense: str

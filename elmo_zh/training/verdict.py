@@ -68,7 +68,7 @@ _FINDINGS = {
     ),
     "not measured": (
         N_("No text was held out, so it is not known how good the model is."),
-        _ADD_TEXT,
+        N_("Start a new run with more text, or with a larger text.heldout_share."),
     ),
     "below bigram": (N_("Held-out perplexity {perplexity} is below the bigram model's {bigram}, as it should be."), ""),
     "above bigram": (

@@ -20,7 +20,7 @@ BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
 
 
 class Vocabulary:
-    """Tokens and their ids: id r is line r (from 0) of vocab.data: special tokens, then words by descending count."""
+    """Tokens and their ids, which are line numbers (from 0) in vocab.data: special tokens, then words, most frequent first."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)

@@ -182,16 +182,17 @@ class _Rows:
         """Take the length of most vectors if none is given; raise RunError if no line has as many numbers."""
         lines = [line for line in lines if line.strip()]
         lengths = Counter(map(_num_numbers, lines))
+        expected = f"{self._dimension} (model.projection_dim)" if self._dimension else "> 0"
         self._dimension = self._dimension or max(filter(None, lengths), key=lengths.__getitem__, default=1)
         if lengths[self._dimension]:
             return
         shown = lines[0][:40].decode("utf-8", "replace").strip() if lines else ""
-        numbers = max(lengths, default=0)
+        numbers = _num_numbers(lines[0]) if lines else 0
         raise RunError(
             _(
-                "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}"
-                " (model.projection_dim), separated by spaces. Use dense vectors of that length."
-            ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=self._dimension)
+                "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}, separated by"
+                " spaces. Use dense vectors of that length."
+            ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=expected)
         )
 
     def _read_row(self, line: bytes, number: int) -> None:

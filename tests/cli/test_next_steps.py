@@ -36,13 +36,13 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
 @pytest.mark.parametrize(
     ("command", "option", "advice"),
     [
-        ("train", "--epochs", "That is --set word2vec.epochs=VALUE, --set train.epochs=VALUE here."),
+        ("train", "--epochs", "In elmo-zh it is called --set word2vec.epochs=VALUE, --set train.epochs=VALUE."),
         (
             "train",
             "--n-gpus",
             "Start one process per GPU: torchrun --nproc-per-node NUMBER -m -- elmo_zh train --run RUN",
         ),
-        ("train", "--all_clip_norm_val", "That is --set train.max_grad_norm=VALUE here."),
+        ("train", "--all_clip_norm_val", "In elmo-zh it is called --set train.max_grad_norm=VALUE."),
         (
             "embed",
             "--options-file",

@@ -124,7 +124,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Fill in `results`, in row chunks with scores that fit the cache; TorchScript-compatible."""
+    """Fill in `results`, one chunk of rows at a time, so that the scores fit in the cache; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))
