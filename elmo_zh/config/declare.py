@@ -44,7 +44,7 @@ class Layers(str):
         return super().__new__(cls, text)
 
     def stacked(self, num_layers: int) -> tuple[int, ...]:
-        """Return the numbers of layers that stay separate (`all`, or several numbers); () if the result is one layer."""
+        """Return the numbers of layers that stay separate (all, or several), () if the result is one layer."""
         if self == "all":
             return tuple(range(num_layers))
         return self._numbers() if "," in self else ()

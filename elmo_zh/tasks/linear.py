@@ -322,7 +322,7 @@ class Judged:
 def choose_members(
     offers: Sequence[tuple[str, Floats, Numbers]], classes: Numbers, score: Score
 ) -> tuple[dict[str, float], list[Judged]]:
-    """Try classifiers one by one, those that have all texts first, and of these the best first; each gets the weight with which the mixture scores best.
+    """Try classifiers one by one, the best of those with all texts first; each gets the weight that scores best.
 
     Args:
         offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts. Those

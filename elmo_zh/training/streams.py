@@ -37,7 +37,7 @@ class ShuffledOrder:
         self.num_pools = -(-self._num_spans // _POOL_SPANS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the numbers of the sentences in one pool of an epoch, in the order of reading; the pools share none."""
+        """Return the numbers of the sentences in one pool of an epoch, in reading order; the pools share none."""
         spans = np.random.default_rng([self._seed, epoch]).permutation(self._num_spans)
         pool_spans = spans[pool * _POOL_SPANS : (pool + 1) * _POOL_SPANS]
         sentences = (pool_spans[:, None] * _SPAN_SENTENCES + np.arange(_SPAN_SENTENCES)).ravel()
