@@ -286,6 +286,7 @@ class ElmoEmbedder:
 
         Raises:
             TypeError: If a single string is given, or anything but strings and lists of tokens.
+            BundleError: If a sentence is a string, and the bundle's segmenter is unknown or not installed.
 
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
