@@ -356,7 +356,7 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
 
     Raises:
         OptionError: If they do not suit the data.
-        RunError: If the file is not what its name says, or is cut off.
+        RunError: If the file is not what its name says, is cut off, or (.npy) has a number that is not finite.
     """
     if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):
         raise OptionError.together(f"--vectors {path}", "--regression" if settings.regression else "tag")
@@ -368,6 +368,10 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
         if rows.ndim != 2 or len(rows) != len(texts) or rows.dtype.kind != "f":
             # In the order of the training, development and test files.
             raise OptionError.unexpected(f"--vectors {path}: {rows.dtype} {rows.shape}", f"float32 ({len(texts)}, N)")
+        whole = np.isfinite(rows).all(axis=1)
+        if not whole.all():
+            row = whole.argmin()
+            raise RunError.damaged(path, f"[{row}]: {rows[row][~np.isfinite(rows[row])][0]}")
         return rows
     words = {word for sentence in sentences_of(texts) for word in sentence}
     parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}
