@@ -1,6 +1,6 @@
 """Check the arguments of Python calls, and raise a one-line error for a wrong one.
 
-Every message has the same form: "embed: sentences[1] is None; expected a string". The first word is the function that
+Most messages have one form: "embed: sentences[1] is None; expected a string". The first word is the function that
 the user called, the second the name of the argument.
 
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.

@@ -1,4 +1,4 @@
-"""All names that settings and options accept, and where to find the code behind each.
+"""The names in settings and options that stand for code, with where to find that code; and shared choices.
 
 Settings, help texts and errors read these tables, so that no name is listed twice. To add a segmenter or a format,
 write its module and one line here (docs/adding.md). Other packages add theirs through entry points. Modules are

@@ -80,8 +80,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 token, the backward LM's half at the first).
             layers: average (of all layers), top, or the number of a layer, 0 being the token layer; all, or a list of
                 numbers: the pooled vectors of these k layers one after the other, k * 2P features.
-            segmented: Tokens are split at U+0020 and looked up as they are; otherwise strings are normalised and
-                segmented as in the model's training.
+            segmented: Strings are segmented, with spaces between tokens, which are looked up as they are; otherwise
+                strings are normalised and segmented as in the model's training.
             precision: Precision of the matrix products: float32, bfloat16 or int8.
             device: auto (a GPU if there is one), cpu or cuda.
         """
@@ -101,8 +101,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle.
-            ElmoZhError: If precision or device is not one of those listed, or not available.
-            ValueError: If pool or layers is not one of those listed.
+            ElmoZhError: If the precision is not one of those listed, or the device is not available.
+            ValueError: If device, pool or layers is not one of those listed.
         """
         embedder = self._load()
         self._check_settings(embedder)
@@ -122,7 +122,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle, or not the model of `fit`.
-            ValueError: If pool or layers is not one of those listed, or X is a single string.
+            ValueError: If device, pool or layers is not one of those listed, or X is a single string.
             TypeError: If an item of X is not a string, or X is a table.
 
         Warns:
@@ -149,7 +149,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
     def _load(self, digest: str = "") -> ElmoEmbedder:
-        """Load the model; if the one with this digest has been loaded from there, whatever the folder now holds."""
+        """Load the model, or reuse one with this digest loaded from its folder before, whatever is there now."""
         folder = find_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")

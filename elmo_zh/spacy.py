@@ -147,8 +147,8 @@ def create_component(
 
     Raises:
         BundleError: If the folder is not a valid bundle.
-        ElmoZhError: If device or precision is not one of those listed, or not available.
-        ValueError: If the layer is not one of those listed.
+        ElmoZhError: If the precision is not one of those listed, or the device is not available.
+        ValueError: If the device or the layer is not one of those listed.
     """
     return ElmoComponent(ElmoEmbedder.load(model, device, precision), layer)
 

@@ -36,7 +36,7 @@ class BundleForm:
     )
 
 
-# The form in which `train` and `pipeline` export their model.
+# The form in which `export` and `pipeline` write RUN/model.
 FLOAT32_BUNDLE = BundleForm()
 
 

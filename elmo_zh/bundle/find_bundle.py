@@ -80,7 +80,7 @@ def other_model(owner: Path, made_with: str, digest: str, given: Path, given_dig
 
 
 def default_bundle() -> Path:
-    """Return the folder of the model to use by default: $ELMO_ZH_MODEL, the newest run's, or the installed starter."""
+    """Return the folder of the default model: $ELMO_ZH_MODEL, else runs/latest/model, else the installed starter."""
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL
     if BundleLayout(path).info.is_file():
@@ -118,7 +118,7 @@ def explain_no_bundle(path: Path) -> str:
 
 
 def next_step_of_run(path: Path) -> str:
-    """Return the command to type next: one that uses the model of a run, or one that makes it."""
+    """Return a line with the command to type next: one that uses the model of a run, or one that makes it."""
     run = RunDir(path)
     if BundleLayout(run.model).info.is_file():
         step = command("embed", "file.txt", "--model", run.model)

@@ -220,7 +220,7 @@ _UNCOUNTED_SENTENCES = 2
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
-    """Read sentences of input ids; return the mean state at their ends, and the number of sentences averaged."""
+    """Read sentences of input ids, up to `MOST_TOKENS`; return the mean state at their ends, and how many it counts."""
     chosen, num_tokens = [], 0
     for sentence in sentences:
         chosen.append(sentence)

@@ -109,7 +109,7 @@ class _Lines(tqdm):  # type: ignore[misc]
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     """Return the messages for a known problem in a command, or None for a bug, which needs its traceback.
 
-    This is the one place where exceptions of libraries and of the system become error messages.
+    Exceptions of libraries and of the system that no other code has handled become error messages here.
     """
     if isinstance(error, ElmoZhError):
         return list(error.messages)

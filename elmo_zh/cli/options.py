@@ -306,7 +306,7 @@ def reads(*names: str) -> Callable[[Function], Function]:
 
 
 def common_options_of_readers(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands to one that overwrites nothing; help does not show its --force."""
+    """Add the options of all commands, but leave --force out of the help, for a command that does not need it."""
     return common_options(function, hides_force=True)
 
 

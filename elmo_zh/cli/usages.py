@@ -99,7 +99,7 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
 
 
 def _note_clearness(common: Common, senses: "Senses", options: SenseOptions) -> None:
-    """Say that the occurrences form no groups, or that the groups overlap."""
+    """Say if the occurrences form no clear groups, or groups that overlap."""
     from elmo_zh.contexts.senses import CLEAR_SILHOUETTE
 
     if options.num_usages is None and len(senses.usages) == 1:
@@ -132,7 +132,7 @@ def _describe_usage(usage: "Usage") -> list[str]:
 
 
 def _share_rows(by: str, counts: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Yield the share of each usage for each value of a column."""
+    """Yield a row for each value of a column: its number of occurrences, and the share of each usage."""
     for value, numbers in counts.items():
         shares = {f"{label('usage')} {number}": count / sum(numbers) for number, count in enumerate(numbers, 1)}
         yield {by: value, "occurrences": sum(numbers), **shares}

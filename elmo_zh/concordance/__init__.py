@@ -1,6 +1,6 @@
 """Tools for corpus linguistics: concordances, frequencies, collocates and keywords of an index or of any text.
 
-This module defines the options of the commands.
+This module defines most options of the commands.
 """
 
 from dataclasses import dataclass

@@ -51,7 +51,8 @@ class Frequency:
     part: str  # the value of the column that divides the texts; `all` for all parts together
     count: int
     per_million: float  # occurrences per million tokens of the part
-    # DP from 0 (spread over the parts like the tokens) to 1 (all in the smallest part); None for a part
+    # DP from 0 (spread over the parts like the tokens) to 1 (all in the smallest part); None for a part, or if there is
+    # only one part
     dispersion: float | None = None
 
 

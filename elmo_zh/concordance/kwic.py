@@ -61,7 +61,15 @@ class ConcordanceLine:
 
 @dataclass(frozen=True, eq=False)
 class Concordance:
-    """The n matches of a query: their tokens, their numbers from 1 in text order, and figures, all of shape (n,)."""
+    """The n matches of a query.
+
+    Attributes:
+        table: The tokens of the texts.
+        first: The number of each match's first token, int64, shape (n,).
+        end: One past its last token, int64, shape (n,).
+        numbers: Its number in the order of the texts, from 1, int64, shape (n,).
+        figures: Figures of each match by name (usage, cosine), float64, shape (n,).
+    """
 
     table: TokenTable
     first: Numbers

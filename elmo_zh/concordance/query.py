@@ -323,9 +323,10 @@ def _parts(condition: str) -> Iterator[tuple[str, str, str]]:
 def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
     """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, (L,); None: all.
 
-    The operators are = != < <= > >= and ~, which searches for a regular expression. Values are compared by the type of
-    the column: as numbers, as dates, or as text. Cells of another type meet only ~ and, if the value is of another
-    type too, = and !=. Raise ConfigError if no line meets the condition.
+    The operators are = (or ==) != < <= > >= and ~, which searches for a regular expression. Values are compared by the
+    type of the column: as numbers, as dates, or as text; in a column of text, < and the like compare with a number the
+    cells that are numbers. Cells of another type meet only ~ and, if the value is of another type too, = and !=.
+    Raise ConfigError if no line meets the condition.
     """
     kept = np.ones(num_lines, np.bool_)
     for quoted, sign, value in _parts(condition) if condition is not None else ():

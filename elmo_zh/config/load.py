@@ -109,7 +109,10 @@ def _parse_assignments(assignments: Sequence[str], problems: list[str]) -> dict[
 
 
 def _parse_value(text: str, declared: Value | None) -> Any:
-    """Return the TOML value of `text`, or `text` itself if it is not TOML, or a number for a text setting."""
+    """Return the TOML value of `text`, or `text` itself if it is not TOML.
+
+    For a text setting, only a TOML string, array or table is parsed: a number, a boolean or a date stays text.
+    """
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -226,7 +229,7 @@ def _render_section(section: str, settings: Any) -> str:
 
 
 def preparation_settings(config: TextConfig, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that decide how a line becomes tokens, as `recorded_settings` does."""
+    """Return the `recorded_settings` of section text without those for reading and cleaning a corpus (`CORPUS`)."""
     return recorded_settings(config, without=(*without, *CORPUS))
 
 

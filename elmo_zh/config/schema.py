@@ -1,7 +1,7 @@
-"""Every setting of the pipeline, with its default, its meaning and its allowed values.
+"""Every setting of the pipeline, with its default, its meaning and its allowed values; section text is imported.
 
-The defaults equal `configs/small.toml`. Changing a field marked `free` (device, threads, logging, how often to
-evaluate) never makes a finished stage out of date.
+The defaults equal `configs/small.toml`. Changing a field marked `free` (such as the device, the number of threads or
+how often to evaluate) never makes a finished stage out of date.
 """
 
 from collections.abc import Iterator
@@ -141,12 +141,12 @@ class ModelConfig(Section):
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The names of the settings that have no effect in this mode."""
+        """The names of the settings for character mode, which have no effect in token mode; empty in character mode."""
         of_characters = [f.name for f in fields(self) if f.name.startswith(("character_", "highway_"))]
         return () if self.mode == "character" else tuple(of_characters)
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a sentence for each pair of values that contradict each other."""
+        """Yield a sentence for filters that are not allowed, and for a projection that is wider than the cell."""
         filters = self.character_filters
         if not filters or not all(1 <= width <= self.character_slots and number >= 1 for width, number in filters):
             pairs = f"[[1<=WIDTH<={self.character_slots}, NUMBER>=1], ...]"

@@ -1,6 +1,6 @@
 """Words in context: scores of lines and tokens, and indexes of occurrences with the analyses that use them.
 
-This module defines the options of the commands; Python functions take the same names, defaults and limits.
+This module defines most options of the commands; Python functions take the same names, defaults and limits.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SCORE_FORMATS = ("tsv", "jsonl")
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """The options of `score`: how to split lines, the form of the rows, and which lines to keep."""
+    """The options of `score`: how to split lines, the form of the rows, which lines to keep, and what to compare."""
 
     split_sentences: bool = declare(
         False,
@@ -163,7 +163,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftShown(DriftOptions):
-    """The options of `drift`: how it measures, which words it compares, and what it shows and writes."""
+    """The options of `drift`: how it measures, which words it compares, and what it shows."""
 
     words: Path | None = declare(
         None,

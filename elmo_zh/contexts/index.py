@@ -52,7 +52,7 @@ class ContextIndex:
     Attributes:
         path: Folder of the index.
         model_digest: Digest of the bundle that computed the vectors.
-        model: That bundle's path, model_digest, precision and unknown.
+        model: That bundle's path, model_digest, precision and unknown, and the digest of `user_dictionary`, if any.
         layers: Numbers of the layers with vectors, ascending.
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were already segmented when they were indexed.
@@ -138,7 +138,8 @@ class ContextIndex:
             OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
 
         Warns:
-            UserWarning: If a file is skipped, far more words are unknown than in training, or words do not occur.
+            UserWarning: If a file is skipped, a long line is cut, far more words are unknown than in training, or words
+                of `words` do not occur.
         """
         from elmo_zh.contexts import IndexOptions
         from elmo_zh.contexts.build_index import build_index  # reading an index needs no model
@@ -345,7 +346,7 @@ class ContextIndex:
         Raises:
             ElmoZhError: If the index does not have this layer or this word.
             TypeError: If a word is given in place of a vector.
-            ValueError: If the vector has the wrong shape or is not finite, or `top` is less than 1.
+            ValueError: If the vector has the wrong shape or is not finite, or `top` is not a whole number above 0.
         """
         check_top(top, "neighbours")
         query = check_vectors(vector, (self.dimension,), "neighbours", "vector")

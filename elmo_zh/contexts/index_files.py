@@ -40,7 +40,7 @@ Kind = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def index_files(counts: Mapping[str, int], layers: Sequence[int], dimension: int) -> dict[str, Kind | None]:
-    """Return the names of all files except `INFO`, with the dtype and shape of those that are arrays."""
+    """Return the names of the files with words, lines, tokens and vectors, with the dtype and shape of arrays."""
     num_lines, num_occurrences = counts["lines"], counts["occurrences"]
     return {
         "words.npy": (WORD, (counts["distinct_words"],)),
@@ -89,11 +89,11 @@ class Occurrence:
 class IndexedLine:
     """One line of an index: its text, and the file it comes from."""
 
-    text: str  # the raw line, or one of its sentences if lines were split
+    text: str  # the raw line, one of its sentences if lines were split, or a piece of a very long one
     source: str  # name of its text; for an archive, archive and member, such as texts.zip/old/1.txt
     number: int  # number of the line in that text, from 0
-    # The place of the first character of `text` in the raw line: 0 unless lines were split. Add it to the offsets of an
-    # `Occurrence` to get offsets in the raw line.
+    # The place of the first character of `text` in the raw line: 0 unless the line was split or cut. Add it to the
+    # offsets of an `Occurrence` to get offsets in the raw line.
     start: int = 0
 
 
@@ -156,7 +156,7 @@ class Column:
         return np.array([places[key] for key in keys], np.float64)
 
     def grouped(self, unit: str) -> "Column":
-        """Return the "year" or "month" of each date; empty for other cells, or if the column has no dates."""
+        """Return a column with the "year" or "month" of each date, and empty cells for everything else."""
         kind = column_type(self.counts, wants_dates=True)
         periods = [longer_period(kind.parse(value), unit) for value in self.values]
         values = [*dict.fromkeys(periods)]

@@ -1,4 +1,4 @@
-"""The text of an index: choose its words and occurrences, and write all files except the vectors."""
+"""The text of an index: choose its words and occurrences, and write all files except the vectors and their norms."""
 
 import json
 from collections import Counter
@@ -165,7 +165,7 @@ class WordNumbers:
 def write_index_text(
     folder: Path, tokens: Sequence[TextTokens], settings: IndexSettings, words: WordNumbers, reporter: Reporter
 ) -> dict[str, int]:
-    """Choose the occurrences and write all files except the vectors; return counts."""
+    """Choose the occurrences and write all files except the vectors and their norms; return counts."""
     sampler, builder, num_bytes = Sampler(settings, words.words, words.counts), ColumnBuilder(), 0
     with ExitStack() as stack, reporter.progress("occurrences", unit="tokens") as progress:
         line_text = stack.enter_context((folder / "lines.utf8").open("wb"))

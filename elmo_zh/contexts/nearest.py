@@ -41,7 +41,7 @@ def widened(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 def iter_cosines(
     vectors: NDArray[np.float16], norms: NDArray[np.float32], queries: NDArray[np.floating[Any]]
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield each block's first row, and the cosines of its rows with each query, float32, shape (n, Q)."""
+    """Yield the number of each block's first row, and its rows' cosines with Q queries, float32, shape (n, Q)."""
     units = unit_rows(queries).astype(np.float32).T
     for start in range(0, len(vectors), _BLOCK):
         own = slice(start, start + _BLOCK)

@@ -264,7 +264,10 @@ def _fixed(value: Any) -> Any:
 
 
 class PairScore(NamedTuple):
-    """The costs of two sentences in nats: the mean of both directions, plus the spelling of unknown words."""
+    """A pair of sentences with its figures.
+
+    Costs in nats are the mean of both directions, plus the spelling of unknown words.
+    """
 
     first: str  # the sentence that should be more probable
     second: str

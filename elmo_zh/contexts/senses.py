@@ -189,7 +189,8 @@ def telling_words(
 
     Each word comes with the centres of its K usages, float64, shape (K, 2P). The candidates are the 200 occurrences of
     other words nearest to a centre, among those nearer to it than to the word's other centres. A candidate's score is
-    its cosine plus its lead over the cosine with the next centre.
+    its cosine plus its lead over the cosine with the next centre. `advance` is called with the number of occurrences
+    of the index that have just been read.
     """
     if not words:
         return []
@@ -231,7 +232,7 @@ def _ranked_words(index: ContextIndex, nearest: Floats) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """One usage of a word."""
+    """One usage of a word; occurrences in repeated lines do not count."""
 
     number: int  # its number, from 0; the most frequent usage is the first
     share: float  # its fraction of the word's occurrences

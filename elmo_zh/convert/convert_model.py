@@ -1,4 +1,4 @@
-"""Convert another program's model, or a bundle, to a bundle; the weights file is recognised by its content."""
+"""Convert another program's model, or a bundle, to any form; the weights file is recognised by its content."""
 
 import gzip
 import lzma

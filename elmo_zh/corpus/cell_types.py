@@ -43,7 +43,7 @@ Moment = tuple[int, ...]
 
 
 class Period(NamedTuple):
-    """The first and last second of a date, which may be a day, a month, a quarter or a year."""
+    """The first and last second of a date, which may be a second, a minute, a day, a month, a quarter or a year."""
 
     first: Moment
     last: Moment

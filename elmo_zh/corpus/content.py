@@ -137,7 +137,7 @@ def suffix_of(name: str) -> str:
 
 
 def is_corpus_name(name: str) -> bool:
-    """Return whether a file found in a folder should be read, that is, whether its suffix is known or it has none."""
+    """Return whether a file found in a folder should be read: its suffix is known or missing; dump indexes are not."""
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False

@@ -143,7 +143,7 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
                 counts.setdefault(kind, Found()).add(found)
 
     def described(self) -> dict[str, Any]:
-        """Return the counts of a source for the stage record, without examples."""
+        """Return what the stage record says of a source: how it was read, and how much of it was kept and dropped."""
         optional = {"other_fields": self.other_fields, "layouts": self.layouts}
         return {
             "read_as": msgspec.to_builtins(self.read_as),

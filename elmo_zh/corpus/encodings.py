@@ -64,8 +64,9 @@ def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -
     """Return the requested encoding of a file or, if that is auto, detect it by decoding the whole file.
 
     A byte order mark decides. Without one, the encoding is UTF-8 if the whole file is valid UTF-8, or enough of the
-    non-ASCII text in samples; otherwise the one that chardet finds in most samples, if it is a variant of GB18030 or
-    Big5. With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
+    non-ASCII text in samples; otherwise the one with chardet's highest mean confidence over the samples, if it is a
+    variant of GB18030 or Big5. If chardet is unsure about what may be Chinese, the one that decodes best is taken.
+    With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
 
     Raises:
         UnsuitableError: If the file is not text, or is text in some other encoding.

@@ -180,7 +180,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Find the sources that arguments name: files, folders and globs, or only -, copied until the block ends."""
+    """Find the sources that arguments name: files, folders and globs; or -, standard input, kept during the block."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

@@ -179,7 +179,7 @@ class ByteRange:
 
 
 def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[ByteRange]:
-    """Divide a dump into ranges of about `range_bytes`; any other file gives an empty list."""
+    """Divide a dump into ranges of about `range_bytes`; return [] for a file that has to be read as a whole."""
     size = source.path.stat().st_size
     # Errors have to name a line of the whole file.
     if size <= range_bytes or config.bad_bytes == "strict" or config.encoding not in ("auto", "utf-8"):

@@ -35,7 +35,7 @@ _REPORTED_WORDS = 10
 class DumpSettings(Reduction):
     """The settings that determine the vectors, whatever form they are written in."""
 
-    segmented: bool  # Tokens are split at U+0020 and looked up as they are; else lines are normalised and segmented
+    segmented: bool  # Lines are already segmented (`split_segmented`); else they are normalised and segmented
     dtype: str
     stateful: bool = False  # The LSTM state is carried from line to line
     # Lines are split into sentences as in training, and each sentence has its own vectors.
@@ -85,7 +85,7 @@ class DumpJob:
         return [self.text.source.path, self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
-        """Return whether a path is empty or holds vectors."""
+        """Return whether a path is an empty file or holds vectors."""
         return is_output(path)
 
     @property
@@ -269,7 +269,7 @@ def plan_targets(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return a source's path in the output folder: relative to the folder that was typed, or just its name."""
+    """Return where a source is or, with `output`, its place there: relative to the folder typed, or just its name."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

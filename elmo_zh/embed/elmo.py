@@ -203,7 +203,8 @@ class Elmo(nn.Module):
 
         Raises:
             BundleError: If the files are damaged or do not fit together.
-            ValueError: If both files and a module are given, or neither.
+            ValueError: Unless either both files or a module are given; or unless each layer has one of the
+                `scalar_mix_parameters`.
         """
         super().__init__()
         if [file is not None for file in (options_file, weight_file)] != [module is None] * 2:

@@ -169,7 +169,8 @@ class ElmoEmbedder:
 
         Args:
             line: One sentence.
-            segmented: Split the line at white space; otherwise it is normalised and segmented as in training.
+            segmented: The line is segmented, with spaces between tokens; otherwise it is normalised and segmented as in
+                training.
 
         Raises:
             BundleError: If the bundle's segmenter is unknown or not installed.
@@ -285,6 +286,7 @@ class ElmoEmbedder:
 
         Raises:
             TypeError: If a single string is given, or anything but strings and lists of tokens.
+            BundleError: If a sentence is a string, and the bundle's segmenter is unknown or not installed.
 
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
@@ -381,10 +383,10 @@ class ElmoEmbedder:
             The candidates with their probabilities; if ranked by slot, the token itself may be among them.
 
         Raises:
-            TypeError: If the tokens are not a list of strings, or position or top is not a whole number.
-            ValueError: If the ranking is neither pattern nor slot.
+            TypeError: If the tokens are not a list of strings, or the position is not a whole number.
+            ValueError: If the ranking is neither pattern nor slot, or `top` is not a whole number of at least 1.
             ElmoZhError: If the position is not in the sentence.
-            BundleError: If the bundle has no softmax.
+            BundleError: If the bundle has no softmax or no vocabulary.
         """
         return self.substitutes_many([(tokens, position)], top, ranking=ranking, with_punctuation=with_punctuation)[0]
 

@@ -84,7 +84,7 @@ def check_format(output_format: str, *, sentence_index: bool) -> None:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a path is empty or holds vectors that embed wrote, so that --force may replace it."""
+    """Return whether a path is an empty file or holds vectors that embed wrote, so that --force may replace it."""
     if not path.is_file():
         return kind_of(path) == "vectors"
     with path.open("rb") as file:
@@ -168,9 +168,10 @@ def _as_strings(words: list[bytes]) -> NDArray[Any]:
 def write_npy(path: Path, contents: Contents, blocks: Iterator[LineBlock]) -> None:
     """Write a new folder of NumPy files that can be memory-mapped, with the tokens as text.
 
-    vectors.npy (N, 2P), or (k, N, 2P) for k layers; line_offsets.npy int64 (lines + 1); character_offsets.npy int32
-    (N, 2), for raw text; unknown.npy (N,); tokens.txt, one line per line of the text, tokens joined by spaces;
-    info.json. If lines were split, each "line" here is a sentence, and line.npy int64 has the line of each sentence.
+    vectors.npy (R, 2P), or (k, R, 2P) for k layers, R as in `LineBlock`; line_offsets.npy int64 (lines + 1);
+    character_offsets.npy int32 (N, 2), for raw text; unknown.npy bool (N,); tokens.txt, one line per line of the text,
+    tokens joined by spaces; info.json. If lines were split, each "line" here is a sentence, and line.npy int64 has the
+    line of each sentence.
     """
     path.mkdir()
     with ExitStack() as opened:

@@ -1,6 +1,7 @@
 """Vectors in Apache Parquet, for table software and viewers.
 
-One row per line: line, text, tokens, offsets (raw text), and vectors, or layer_0, layer_1, ... for several layers.
+One row per line, or per sentence if lines were split: line, text, tokens, offsets (raw text), and vectors, or layer_0,
+layer_1, ... for several layers.
 """
 
 import json

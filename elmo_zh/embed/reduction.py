@@ -25,7 +25,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce a line's activations (L + 1, n, 2P): one layer or a mix gives (n, 2P); pooling drops n."""
+        """Reduce a line's activations (L + 1, n, 2P): one layer, average or mix gives (n, 2P); pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 

@@ -28,7 +28,7 @@ class EmbeddedSentence:
     """The vectors of a sentence, with its tokens.
 
     Attributes:
-        vectors: float32, shape (L + 1, n, 2P), where n is the number of tokens.
+        vectors: In the `dtype` of the embedder, shape (L + 1, n, 2P), where n is the number of tokens.
         tokens: The n tokens.
         offsets: First character of each token in the sentence as given, and the one after its last, int32, shape
             (n, 2). For a sentence given as tokens they refer to the tokens joined by single spaces.

@@ -130,7 +130,7 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class TextTokens:
-    """A text's tokens in the work folder of a job, in parts of a few thousand tokens, with their counts."""
+    """A text's tokens in the work folder of a job, in the parts that a `Tokeniser` wrote, with their counts."""
 
     parts: Sequence[FinishedPart]
     counts: TokenCounts
@@ -146,7 +146,7 @@ class Tokeniser:
 
     Attributes:
         embedder: The model, which knows how to normalise and segment.
-        segmented: Whether tokens are split at white space and looked up as they are.
+        segmented: Whether lines are already segmented (`split_segmented`), and tokens are looked up as they are.
         split: Whether lines are split into sentences as in training.
         longest: Most characters of a piece of a line; 0 means that lines are not cut.
         part_lines: Most lines of a part.

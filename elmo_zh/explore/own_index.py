@@ -54,7 +54,7 @@ class Subject:
         return cls(model=model, run=None)
 
     def index(self, digest: str) -> Path:
-        """Return the index folder: inside the run or, without a run, in a folder of the model's own beside the runs."""
+        """Return the index folder: in the run or, without a run, runs/NAME-DIGITS.index for this model and `digest`."""
         if self.run is not None:
             return self.run.index
         name = installed_name(self.model) or self.model.resolve().name

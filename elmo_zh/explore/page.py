@@ -260,7 +260,7 @@ def embedded_json(data: Mapping[str, Any]) -> str:
 
 
 def check_packages() -> None:
-    """Raise ElmoZhError if a package that only the page needs is not installed."""
+    """Raise ElmoZhError if a package that the page needs is not installed."""
     for module, package in (("bokeh", "bokeh"), ("sklearn", "scikit-learn")):
         if find_spec(module) is None:
             raise ElmoZhError(needs("explore", package, "explore"))

@@ -147,7 +147,8 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[np.int64]]:
     """Return `pca`, two principal components, and `tsne`, a t-SNE map started from them; int64, (n, 2), within SCALE.
 
-    They are always the same on one machine; if all vectors are equal, all points are at the origin.
+    They are always the same on one machine; if all vectors are equal, all points are at the origin. With fewer than
+    five vectors, `tsne` is the same as `pca`.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE

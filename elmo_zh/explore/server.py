@@ -43,7 +43,11 @@ _PAUSE_SECONDS = 0.05
 
 
 class LiveSentences:
-    """Answers questions about sentences, one at a time; a sentence without spaces is segmented first."""
+    """Answers questions about sentences, one at a time.
+
+    Sentences are segmented first. If the index is of segmented text, those with spaces count as segmented already, and
+    all of them do if the model's segmenter is unknown.
+    """
 
     def __init__(self, index: ContextIndex, embedder: ElmoEmbedder, content: PageContent | None = None) -> None:
         self._index, self.embedder, self._content = index, embedder, content

@@ -130,7 +130,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Figures from trying the stages on lines: counts, the text's words, and each stage's seconds and bytes."""
+    """Figures from trying the stages on lines: counts, the training words, and each stage's seconds and bytes."""
 
     counts: Mapping[str, float]
     words: Counter[str]
@@ -281,7 +281,7 @@ def _stages(sample: Sample, trial: Trial, config: Config, figures: Mapping[str, 
 
 
 def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a plan as lines for the screen: the sample, the counts, and the needs of each stage and of training."""
+    """Yield a plan as lines for the screen: sample, counts, coverage, and the needs of each stage and of training."""
     figures, sample, training = plan["figures"], plan["sample"], plan["training"]
     read = _("Sample: {size} of text from {files}; the whole corpus has about {all}.")
     files = counted(sample["files"], "{number} file", "{number} files")

@@ -54,7 +54,10 @@ def write_header(file: BinaryIO, dtype: DTypeLike, shape: tuple[int, ...]) -> No
 
 
 class ArrayWriter:
-    """An .npy file to append rows to, (n, ...) or (L, n, D); not memory-mapped, so that a full disk raises an error."""
+    """An .npy file to append rows to; not memory-mapped, so that a full disk raises an error.
+
+    The whole array has shape (n,), (n, D) or (L, n, D). Without a shape, it has one axis and grows until `finish`.
+    """
 
     def __init__(self, file: BinaryIO, dtype: DTypeLike, *shape: int) -> None:
         self._file, self._dtype, self._shape, self.num_rows = file, np.dtype(dtype), shape or (0,), 0

@@ -110,8 +110,9 @@ def run_job(
         replace: Replace an existing output, but continue from finished parts that are made from the same things.
 
     Raises:
-        OutputError: If the output is in use; or, without `force`, if it exists (unless `replace`), or a valuable step
-            has finished parts that are made from something else.
+        OutputError: If the output is in use, would replace an input, or exists and is nothing that the job may replace;
+            or, without `force`, if it exists (unless `replace`), or a valuable step has finished parts that are made
+            from something else.
     """
     parts = job.output.with_name(job.output.name + PARTS)
     with (

@@ -74,7 +74,7 @@ class RunDir:
     def load_config(
         self, path: Path | None, assignments: Sequence[str], options: Mapping[str, Any] | None = None
     ) -> Config:
-        """Return the run's settings (the defaults for a new run), changed by a file and by assignments."""
+        """Return the run's settings (the defaults for a new run), changed by a file, assignments and options."""
         base = load_config(Config(), self.config, []) if self.config.exists() else Config()
         return load_config(base, path, assignments, options)
 
@@ -113,7 +113,10 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its direct subfolders once, by a link such as `latest` only if it has no other."""
+    """Yield each run in a folder and its direct subfolders once.
+
+    A run is yielded by a link, such as `latest`, only if no other path leads to it.
+    """
     runs = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     seen = set()
     for path in sorted(runs, key=lambda path: (path.is_symlink() or path.parent.is_symlink(), path)):

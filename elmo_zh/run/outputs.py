@@ -3,7 +3,7 @@
 Locks end with their process. A run has its lock inside. The lock of an output is in a folder for the user's temporary
 files, under a name made from the output's path, so that nothing beside the output is touched; other users and other
 machines do not see it. The mark of a folder, `elmo-zh.json`, says its kind, its format, what it was made from, and
-lists its files.
+lists its files (for a run, none).
 """
 
 import errno
@@ -165,7 +165,7 @@ KINDS = {
 
 
 def write_mark(folder: Path, kind: str, number: int, made_from: Mapping[str, Any]) -> None:
-    """Mark a folder whose other files are complete; `number` is the version of the kind's format."""
+    """Mark a folder whose other files are complete, or a new run; `number` is the version of the kind's format."""
     files = sorted(path for path in folder.rglob("*") if path.is_file()) if kind != "run" else []
     digests = {
         path.relative_to(folder).as_posix(): file_digest(path)

@@ -204,7 +204,11 @@ def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Map
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
-    """Return the digest of a file outside the run, or the recorded one if the stage has begun and the file is gone."""
+    """Return the digest of a file outside the run; if it is gone or inside the run, the digest that the stage recorded.
+
+    Raises:
+        RunError: If the stage has recorded none.
+    """
     is_inside = run.holds(path)
     if path.is_file() and not is_inside:
         return file_digest(path)
@@ -233,7 +237,7 @@ def load_record(path: Path, *, damaged_is_none: bool = False) -> dict[str, Any]:
 
 
 def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the records of the stages that have started, by stage name."""
+    """Return the records of all stages that have one in the current format, by stage name."""
     require_regular(*run.path.rglob("*"))
     names = (stage.name for stage in STAGES)
     records = {name: load_record(run.stage_record(name), damaged_is_none=damaged_is_none) for name in names}

@@ -29,7 +29,7 @@ _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return a signature for each text; texts must have no white space, and ASCII digits count as one character."""
+    """Return a signature for each text, which must have no white space; all ASCII digits count as the same one."""
     lengths = np.array(list(map(len, texts)), np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), PLACES), np.uint32)

@@ -42,7 +42,7 @@ def resolve_settings(
     """Return the final settings with which a command runs stages; no stage changes them.
 
     Paths of bundles are resolved, since a link's target may change. The model to start from determines section model
-    and, in a new run, section text, except for the text settings that the user `named`.
+    and, in a new run, the text settings that make tokens, except those that the user `named`.
 
     Raises:
         BundleError: If a bundle that the run does not know yet is missing, or cannot be started from.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zlib import crc32
 
@@ -25,7 +26,7 @@ from elmo_zh.config.task_settings import HeadSettings
 from elmo_zh.corpus.readers.examples import Example
 from elmo_zh.embed.embedder import ElmoEmbedder
 from elmo_zh.embed.unknown_rate import TokenForms
-from elmo_zh.errors import OptionError
+from elmo_zh.errors import OptionError, RunError
 from elmo_zh.language import _
 from elmo_zh.reader.lstm import iter_length_sorted
 from elmo_zh.run.arrays import load_npy, save_npy, write_header
@@ -355,15 +356,22 @@ def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Rep
 
     Raises:
         OptionError: If they do not suit the data.
-        RunError: If the file is not text, or is cut off.
+        RunError: If the file is not what its name says, is cut off, or (.npy) has a number that is not finite.
     """
     if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):
         raise OptionError.together(f"--vectors {path}", "--regression" if settings.regression else "tag")
     if path.suffix == ".npy":
-        rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        try:
+            rows: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+        except (ValueError, TokenError) as error:
+            raise RunError.damaged(path, error) from None
         if rows.ndim != 2 or len(rows) != len(texts) or rows.dtype.kind != "f":
             # In the order of the training, development and test files.
             raise OptionError.unexpected(f"--vectors {path}: {rows.dtype} {rows.shape}", f"float32 ({len(texts)}, N)")
+        whole = np.isfinite(rows).all(axis=1)
+        if not whole.all():
+            row = whole.argmin()
+            raise RunError.damaged(path, f"[{row}]: {rows[row][~np.isfinite(rows[row])][0]}")
         return rows
     words = {word for sentence in sentences_of(texts) for word in sentence}
     parts = {word[start:end] for word in words for start in range(len(word)) for end in range(start + 1, len(word) + 1)}

@@ -30,7 +30,7 @@ from elmo_zh.vocabulary.vocabulary import load_counts, load_vocabulary
 
 
 def train_run(run: RunDir, config: Config, reporter: Reporter, group: ProcessGroup = SINGLE_PROCESS) -> StageResult:
-    """Train a run's model until its budget is used up, from the start or from the last checkpoint.
+    """Train a run's model until its budget or its time is used up, from the start or from the last checkpoint.
 
     All ranks of a process group call this. Only rank 0 reports and writes; the other ranks return an empty result.
     """

@@ -77,7 +77,10 @@ class Trainer:
         return True
 
     def train(self) -> None:
-        """Train to the end of the schedule; Ctrl-C, SIGTERM and SIGHUP stop it between two steps, with a checkpoint."""
+        """Train to the end of the schedule.
+
+        Ctrl-C, SIGTERM, SIGHUP and the end of train.max_minutes stop it between two steps, with a checkpoint.
+        """
         tokens_per_step = step_tokens(self.config)
         total, trained = self.schedule.num_steps * tokens_per_step, self.step * tokens_per_step
         with (

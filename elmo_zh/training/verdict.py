@@ -43,9 +43,10 @@ class Finding:
 
 
 def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
-    """Return the trend, and by how much the perplexity fell or, if it rose, after how many tokens it was lowest.
+    """Return the trend, and the fraction by which the perplexity fell in the second half of training.
 
-    The trend is "falling", "rising", or "" if it is neither or there are too few points.
+    The trend is "falling", "rising", or "" if it is neither or there are too few points. If it is rising, the number is
+    instead the count of tokens after which the perplexity was lowest.
     """
     if len(points) < 2:
         return "", 0.0

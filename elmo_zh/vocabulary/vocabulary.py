@@ -20,7 +20,7 @@ BEGIN_ID, END_ID, UNKNOWN_ID = range(3)
 
 
 class Vocabulary:
-    """Tokens and their ids, which are line numbers in vocab.data, from 0: special tokens, then the frequent words."""
+    """Tokens and their ids, which are line numbers in vocab.data, from 0: special tokens, then words."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)

@@ -121,11 +121,17 @@ def test_vectors_from_outside(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     np.save(tmp_path / "few.npy", np.zeros((3, 2)))
     written(tmp_path, "cut.txt", words.read_text(encoding="utf-8").replace("2 3", "3 3"))
     written(tmp_path, "none.txt", "苏 1 0 0\n")
+    written(tmp_path, "text.npy", "我 1 0 0\n")
+    written(tmp_path, "empty.npy", "")
+    np.save(tmp_path / "nan.npy", np.array([[own, np.nan if row == 2 else 1] for row, own in enumerate(labels)]))
     for wrong, vectors, problem in (
         (fit, "few.npy", "float64 (3, 2); expected float32 ("),
         (tags, "rows.npy", "and tag cannot be combined"),
         (fit, "cut.txt", "is damaged (its header announces 3 words, but it has 2)"),
         (fit, "none.txt", "none of its words occur in the data"),
+        (fit, "text.npy", "text.npy is damaged ("),
+        (fit, "empty.npy", "empty.npy is damaged ("),
+        (fit, "nan.npy", "nan.npy is damaged ([2]: nan)"),
     ):
         with pytest.raises(ElmoZhError, match=re.escape(problem)):
             compare_task(wrong, embedder, tmp_path / "x", vectors={"a": tmp_path / vectors})

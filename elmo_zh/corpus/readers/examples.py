@@ -51,7 +51,7 @@ class Labelled:
 
     name: str
     examples: Sequence[Example]
-    scheme: str = ""  # in tagging, how labels mark spans: BIO, BMES or BIOES; "" if each unit has its own label
+    scheme: str = ""  # in tagging, how the file marks spans: BIO, BMES or BIOES; "" if each unit has its own label
     by_words: bool = False  # in tagging, whether the units are words
     # The columns of the texts and the label, as names or numbers; empty if no option names them
     columns: tuple[str, ...] = ()

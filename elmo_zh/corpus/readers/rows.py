@@ -74,7 +74,7 @@ class Rows:
         return names
 
     def rows(self, *, has_header: bool) -> Iterator[Row]:
-        """Yield all records, or the rows below the header; short rows have fewer values."""
+        """Yield the records, or the rows of a table (below its header, if it has one); short rows have fewer values."""
         names = self.names(has_header=has_header)
         for number, values in chain(self._first[has_header and self.is_table :], self._rest):
             if self.is_table:
@@ -90,7 +90,7 @@ def iter_rows(text: DecodedText, kind: str, *, bad: Tally | None = None, size: i
 
 
 def open_rows(text: DecodedText, kind: str, size: int, *, bad: Tally | None = None) -> Rows:
-    """Open a table or JSON with a sample of this many rows; `bad` counts lines that are not JSON."""
+    """Open a table or JSON with a sample of `size` rows; `bad` counts lines that are not JSON, otherwise errors."""
     if kind in ("csv", "tsv"):
         return table(text.name, cells_of(text, kind), size)
     return Rows(text.name, _json_rows(text, kind, bad), size, is_table=False)

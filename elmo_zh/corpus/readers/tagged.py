@@ -130,7 +130,8 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
     """Return the sentences of CoNLL, and whether it is CoNLL-U, whose tokens are words.
 
     Raises:
-        CorpusError: If lines are probably sentences, not tokens, or if no blank lines separate the sentences.
+        CorpusError: If a line is not a token with its tag, the number of columns varies, or no blank lines separate the
+            sentences.
     """
     sentences: list[Sentence] = [[]]
     num_columns, is_conllu, has_tabs = Counter[int](), False, False

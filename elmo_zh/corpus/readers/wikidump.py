@@ -1,4 +1,4 @@
-"""Read the prose of each article in a MediaWiki XML dump (pages-articles), without templates, tables and references."""
+"""Read the prose of each article in a MediaWiki XML dump (pages-articles), without tables and most templates."""
 
 import html
 import re

@@ -63,7 +63,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
 
 
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return everything that must match to get the same tokens: name, version, digests, and a plug-in's package."""
+    """Return everything that must match to get the same tokens: name, versions, digests, and a plug-in's package."""
     described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if package := SEGMENTERS.package_of(config.segmenter):
         described["package"], described["version"] = package
