@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.config import Config, default_setting
 from elmo_zh.engine import EngineChoice
-from elmo_zh.errors import INSIDE_RUN, ElmoZhError, RunError
+from elmo_zh.errors import INSIDE_RUN, OTHER_DIGEST, ElmoZhError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
@@ -180,7 +180,7 @@ def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> 
         files = {name: run.path / name for name in intact if (run.path / name).is_file()}
         for name, entry in describe_files(files, described).items():
             if entry["digest"] != recorded[name]["digest"]:
-                reason = f"it is not the file that {maker.name} wrote"
+                reason = _(OTHER_DIGEST).format(name=run.stage_record(maker.name))
                 raise RunError.damaged(files[name], reason, maker.command(run.path, "--force"))
 
 
