@@ -290,7 +290,7 @@ def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: i
     columns = guess.labels if is_label else guess.texts[place : place + 1]
     if len(columns) == 1 and columns[0] is not None and columns[0] < len(sample[0]):
         return columns[0]
-    shown = "; ".join(_shown_column(sample, column) for column in columns if column is not None)
+    shown = _("; ").join(_shown_column(sample, column) for column in columns if column is not None)
     message = _(
         "{name}: cannot tell which of these to use for --{what}-column: {names}. Choose one by name or by number,"
         " counting from 1: --{what}-column NAME"

@@ -81,7 +81,7 @@ def run_stage(
         return StageResult(counts=old["counts"], skipped=True)
     if changes and old:
         message = _("{stage} runs again: {changes}.")
-        context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
+        context.reporter.note(message.format(stage=stage.name, changes=_("; ").join(changes)))
     return _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
 
 
@@ -110,7 +110,7 @@ def _require_no_loss(run: RunDir, changes: Sequence[str]) -> None:
             "{run} contains training progress that would be discarded. Reason: {changes}. To keep it, choose another"
             " run: {other}; to start over: {again}."
         )
-        gaps = {"run": run.path, "changes": "; ".join(changes), "other": "--run RUN", "again": "--force"}
+        gaps = {"run": run.path, "changes": _("; ").join(changes), "other": "--run RUN", "again": "--force"}
         raise RunError(message.format(**gaps))
 
 
@@ -197,7 +197,7 @@ def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Map
                 "{stage} ran with other settings: {changes}. Use the old values again, or run it again: {command}"
             )
             again = maker.command(run.path)
-            raise RunError(message.format(stage=maker.name, changes="; ".join(changes), command=again))
+            raise RunError(message.format(stage=maker.name, changes=_("; ").join(changes), command=again))
 
 
 # Records
