@@ -58,6 +58,8 @@ class ElmoZhError(Exception):
         return cls(message.format(path=path, format=number))
 
 
+# The reason why a file is damaged: what it is made of is not what is recorded in another file.
+OTHER_DIGEST = N_("its digest differs from the one in {name}")
 # For a setting or an option that has no effect, with the command, setting or option that is the reason.
 NO_EFFECT = N_("{name} has no effect with {other}.")
 

@@ -18,7 +18,7 @@ from elmo_zh.bundle.options_json import TRAINING_KEYS, load_options, options_of,
 from elmo_zh.bundle.weights import load_model, load_warm_state
 from elmo_zh.choices import SEGMENTERS
 from elmo_zh.config import TextConfig, parse_section
-from elmo_zh.errors import BundleError, ConfigError, RunError
+from elmo_zh.errors import OTHER_DIGEST, BundleError, ConfigError, RunError
 from elmo_zh.invocation import not_installed, path_from_here
 from elmo_zh.language import N_, _
 from elmo_zh.reader.bilm import BiLMShape
@@ -162,8 +162,8 @@ class Bundle(BundleContent):
                 SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False
             ):
                 message = _(
-                    "{path} has a dictionary of its own or a segmenter that takes none. Leave out {dictionary}, or"
-                    " segment the text yourself and use --segmented."
+                    "{path} has a dictionary of its own or a segmenter that takes none. Leave out the user dictionary"
+                    " {dictionary}, or segment the text yourself and use --segmented."
                 )
                 raise BundleError(message.format(path=self.path, dictionary=given_dictionary))
             if self.text.split_unknown:
@@ -218,7 +218,7 @@ def load_bundle(path: Path, digest: str | None = None) -> Bundle:
     options = load_options(layout.options)
     shape = parse_shape(options, layout.options, len(vocabulary) if vocabulary else None)
     if shape.mode != info["mode"] or (vocabulary is None and shape.characters is None):
-        raise BundleError.damaged(layout.options, f"{shape.mode} mode, expected {info['mode']} mode")
+        raise BundleError.damaged(layout.options, f"mode: {shape.mode} != {info['mode']}")
     weights = load_model(layout.weights, shape)
     if layout.warm_state.exists():
         weights = replace(weights, warm_state=load_warm_state(layout.warm_state, shape))
@@ -321,6 +321,5 @@ def _check_digests(layout: BundleLayout, info: dict[str, Any]) -> None:
         path = there.get(name)
         if path is None or not path.is_file():
             raise BundleError.missing(layout.path / Path(name).name)
-        digest, expected = file_digest(path), info["digests"].get(name)
-        if digest != expected:
-            raise BundleError.damaged(path, f"digest {digest}, expected {expected}")
+        if file_digest(path) != info["digests"].get(name):
+            raise BundleError.damaged(path, _(OTHER_DIGEST).format(name=layout.info.name))

@@ -163,7 +163,9 @@ def main() -> None:
         status = stop.code if isinstance(stop, SystemExit) else EXIT_INTERRUPTED
         # click exits with 1 if its output was closed; one of several training processes speaks for all of them.
         if status != EXIT_KNOWN_PROBLEM and os.environ.get("RANK", "0") == "0":
-            click.echo(_("Interrupted. Run the same command again, without --force, to continue."), err=True)
+            click.echo(
+                _("Interrupted. Run the same command again; without --force, work that is finished is kept."), err=True
+            )
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.
         messages = explain_failure(error, next(iter(sys.argv[1:]), ""))

@@ -314,7 +314,7 @@ class KeywordOptions(CountOptions):
         metavar="CONDITION",
     )
     against: Path | None = declare(None, "Index to compare with, instead of --where.", metavar="INDEX")
-    min_count: int = declare(5, "Leave out words that occur less often than this.", least=1)
+    min_count: int = declare(5, "Leave out words that occur less often than this in both sets together.", least=1)
 
 
 @click.command()

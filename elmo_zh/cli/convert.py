@@ -136,4 +136,4 @@ def info(common: Common, /, path: Path, check: bool) -> None:
         values["passed"] = not description.problems
     common.finish(values, description.lines)
     if description.problems:
-        raise OutputError.damaged(path, "; ".join(map(_, description.problems)))
+        raise OutputError.damaged(path, _("; ").join(description.problems))

@@ -88,8 +88,8 @@ def vocab(common: Common, /) -> None:
     """Count words and write the vocabulary.
 
     Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, it keeps
-    all words of a model and adds words of the text, up to vocab.size words in total, or up to vocab.size more if the
-    model already has that many.
+    all words of a model and adds words of the text, up to vocab.size words in total; if the model already has that
+    many, it adds up to vocab.size words, or none if --set gives vocab.size.
 
     \b
     Example:

@@ -81,12 +81,13 @@ def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
     """Compare ELMo with word2vec on your labelled texts.
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
-    [word2vec; ELMo]. It compares the networks with a baseline that always predicts the most frequent label; for tag,
-    also with a CRF; and for classify, also with linear models on characters (TF-IDF), on pooled vectors, and on both.
-    Models are trained on all labels and on some of them (--shares), except networks for classify, which get only the
-    largest share. The command recommends the cheapest model that is not clearly worse than the best. The 95% intervals
-    of the differences are bootstrapped over the test examples. KIND and DATA are as for task fit. COMPARISON is a
-    folder with tables, and figures in JSON. Repeat an interrupted command to resume it.
+    [word2vec; ELMo]; if characters are tagged, each network reads characters too. It compares the networks with a
+    baseline that always predicts the most frequent label; for tag, also with a CRF; and for classify, also with linear
+    models on characters (TF-IDF), on pooled vectors, and on both. Models are trained on all labels and on some of them
+    (--shares), except networks for classify, which get only the largest share. The command recommends the cheapest
+    model that is not clearly worse than the best. The 95% intervals of the differences are bootstrapped over the test
+    examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, and figures in JSON. Repeat an
+    interrupted command to resume it.
 
     \b
     Example:

@@ -52,7 +52,8 @@ class ConcordanceOptions:
     )
     like: int | None = declare(
         None,
-        "Sort by meaning: the lines most similar to the line with this number come first. Needs an index.",
+        "Sort by meaning (after any keys of --sort): the lines most similar to the line with this number come first."
+        " Needs an index.",
         least=1,
         metavar="NUMBER",
     )
@@ -83,7 +84,7 @@ class CollocateOptions:
         nargs=2,
         metavar="LEFT RIGHT",
     )
-    min_count: int = declare(3, "Leave out words that occur less often than this.", least=1)
+    min_count: int = declare(3, "Leave out words that occur near the word less often than this.", least=1)
     by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
     usages: bool = declare(False, "List the collocates of each usage of the word separately. Needs --index.")
 

@@ -218,8 +218,8 @@ def note_longer_words(
     count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
     if count > 0:
         message = _(
-            "{word} also occurs inside longer words, which are not counted ({count:,}). To see them:"
-            " concordance {wider}"
+            "{word} also occurs inside longer words, which are not counted ({count:,}). To see them, search for {wider}"
+            " with concordance."
         )
         reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
 
@@ -242,7 +242,9 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
         if len(numbers):
             vectors[row] = unit_rows(index.vectors(layer)[numbers]).mean(axis=0)
     if np.isnan(vectors[given[0]]).any():
-        raise ElmoZhError(_(NO_VECTORS).format(path=index.path, word=f"--like {like}"))
+        [first], [end] = found.first[given], found.end[given]
+        word = " ".join(found.table.tokens(int(first), int(end)))
+        raise ElmoZhError(_(NO_VECTORS).format(path=index.path, word=f"{word} (--like {like})"))
     units = unit_rows(vectors)
     return found.with_figure("cosine", np.round(units @ units[given[0]], 6))
 

@@ -296,7 +296,8 @@ class EmbedConfig(Section):
     )
     pool: str = declare(
         "none",
-        "Pooling into one vector per line: none, mean, max or first-last (the last state of each direction).",
+        "Pooling into one vector per line or sentence: none, mean, max or first-last (the last state of each"
+        " direction).",
         choices=("none", *POOL_METHODS),
     )
     format: str = declare("hdf5", "File format: {choices}.", choices=OUTPUT_FORMATS)

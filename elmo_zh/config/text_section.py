@@ -68,7 +68,9 @@ class TextConfig(Section):
         most=0.5,
     )
     heldout_min_sentences: int = declare(
-        200, "Hold out at least this many sentences, or a tenth of all sentences if that is less.", least=0
+        200,
+        "Hold out at least this many sentences, or a tenth of all if that is less; none if text.heldout_share is 0.",
+        least=0,
     )
     heldout_max_tokens: int = declare(200_000, "Hold out at most this many tokens.", least=0)
     num_workers: int = declare(

@@ -171,7 +171,7 @@ class ContextIndex:
                 raise OutputError.missing(self.path / name)
             num_bytes, recorded = (self.path / name).stat().st_size, self.info["bytes"][name]
             if num_bytes != recorded:
-                raise OutputError.damaged(self.path / name, f"{num_bytes:,} != {recorded:,} bytes")
+                raise OutputError.damaged(self.path / name, f"{num_bytes:,} != {recorded:,} {_('bytes')}")
 
     def _check(self, name: str) -> Path:
         """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""

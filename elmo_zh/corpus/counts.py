@@ -4,6 +4,7 @@ The counts of consecutive parts can be added up.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from unicodedata import category
@@ -157,12 +158,20 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         }
 
 
+def reasons_line(numbers: Mapping[str, int]) -> str:
+    """Return reasons with their numbers as one phrase; those of one format, such as "html: comment", as one reason."""
+    totals = Counter[str]()
+    for reason, number in numbers.items():
+        totals[reason.partition(": ")[0]] += number
+    return joined([_("{name}: {value}").format(name=_(reason), value=f"{total:,}") for reason, total in totals.items()])
+
+
 def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
     """Yield one message for each reason why files were skipped, with the first names."""
     for reason, found in sorted(passed_over.items()):
         names, shown = ", ".join(found.examples[:3]), _(reason)
         if found.count > 3:
-            names, shown = f"{names}, ...", f"{shown}: {found.count:,}"
+            names, shown = f"{names}, ...", _("{name}: {value}").format(name=shown, value=f"{found.count:,}")
         yield _(SKIPPED).format(reason=shown, names=names)
 
 

@@ -58,6 +58,7 @@ from elmo_zh.corpus.readers.tagged import needs_space, read_tagged
 from elmo_zh.corpus.sources import Source, find_sources
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
+from elmo_zh.run.reporter import first_ten, joined
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".conll": "conll",
@@ -171,7 +172,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     agreed = examples if reading.regression else _with_agreed_label(examples)
     left_out[_("left out because of {field}").format(field=f"label: {_NO_LABEL}")] += len(examples) - len(agreed)
     form = "Excel" if suffix_of(text.content.name) == EXCEL_SUFFIX else kind
-    notes = (f"{form}: {note}", *left_out_notes(left_out))
+    notes = (_("{name}: {value}").format(name=form, value=note), *left_out_notes(left_out))
     return Labelled(name=text.name, examples=agreed, columns=columns, notes=notes)
 
 
@@ -227,10 +228,10 @@ def _open_records(
         fields[n] if has_names and not fields[n].isdecimal() else str(place + 1) for n, place in enumerate(places)
     )
     note = _("columns {names}") if has_names else _("columns {names}, no header")
-    note = note.format(names=", ".join(columns))
+    note = note.format(names=first_ten(columns))
     part = _field_of_parts(rows.sample[has_names:], names, fields) if with_label else ""
     if part:
-        note += ", " + _("parts (train, dev, test) in {name}").format(name=part)
+        note = joined([note, _("parts (train, dev, test) in {name}").format(name=part)])
     what = _("row {number}") if rows.is_table else _("record {number}")
 
     def example(row: Row) -> tuple[str, Example]:
@@ -289,10 +290,10 @@ def _guessed(name: str, sample: Sample, guess: Columns, place: int, num_texts: i
     columns = guess.labels if is_label else guess.texts[place : place + 1]
     if len(columns) == 1 and columns[0] is not None and columns[0] < len(sample[0]):
         return columns[0]
-    shown = "; ".join(_shown_column(sample, column) for column in columns if column is not None)
+    shown = _("; ").join(_shown_column(sample, column) for column in columns if column is not None)
     message = _(
-        "{name}: cannot tell which of these holds the {what}: {names}. Choose one by name or by number, counting from"
-        " 1: --{what}-column NAME"
+        "{name}: cannot tell which of these to use for --{what}-column: {names}. Choose one by name or by number,"
+        " counting from 1: --{what}-column NAME"
     )
     what, names = "label" if is_label else "text", shown or shown_names(sample[0])
     kind = UnlabelledError if is_label and not shown else CorpusError

@@ -11,6 +11,7 @@ from elmo_zh.corpus.content import COMPRESSED_SUFFIXES
 from elmo_zh.corpus.packing import unpacked
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
+from elmo_zh.run.reporter import joined
 from elmo_zh.text.normalise import split_segmented
 from elmo_zh.text.preparation import TextPreparation
 from elmo_zh.text.segmenters import split_tokens
@@ -124,10 +125,10 @@ def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
         try:
             yield raw[start:].decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
-            byte = offset + start + error.start
+            byte, line = offset + start + error.start, _("line {number}").format(number=number)
             raise CorpusError(
                 _("{path} is not UTF-8. Convert it first, for example: iconv -f GB18030 -t UTF-8 OLD > NEW").format(
-                    path=f"{path}: line {number}, byte {byte} (0x{raw[start + error.start]:02x})"
+                    path=f"{path}: {joined([line, f'byte {byte} (0x{raw[start + error.start]:02x})'])}"
                 )
             ) from None
         offset += len(raw)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from elmo_zh.corpus.text_files import iter_lines
 from elmo_zh.errors import RunError
 from elmo_zh.invocation import command
+from elmo_zh.language import _
 from elmo_zh.run.files import read_json
 from elmo_zh.vocabulary.lexicon import Lexicon
 from elmo_zh.vocabulary.vocabulary import Vocabulary
@@ -172,5 +173,6 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
 
 
 def _require_size(path: Path, num_bytes: int) -> None:
-    if not path.exists() or path.stat().st_size != num_bytes:
-        raise RunError.damaged(path, f"it should have {num_bytes:,} bytes", _again(path.parent))
+    found = path.stat().st_size if path.exists() else 0
+    if not path.exists() or found != num_bytes:
+        raise RunError.damaged(path, f"{found:,} != {num_bytes:,} {_('bytes')}", _again(path.parent))

@@ -163,7 +163,8 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
     problems: list[str] = []
     if check:
         checks = run_selftest(bundle, device)
-        problems = [result.name for result in checks if result.passed is False]
+        failed = [_(result.name) for result in checks if result.passed is False]
+        problems = [_("{name}: {value}").format(name=_(_RESULTS[False]), value=name) for name in failed]
         values["checks"] = [asdict(result) for result in checks]
         found = [_("{name}: {value}").format(name=_(result.name), value=result.found) for result in checks]
         lines += [f"{_(_RESULTS[result.passed]):6} {line}" for result, line in zip(checks, found, strict=True)]
@@ -276,4 +277,4 @@ def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
         last = f"train {step:,}" if step is not None else next(reversed(run["stages"]), "")
         marks.append(_("unfinished, last stage: {stage}").format(stage=last or "-"))
     corpus, local = first_ten(run["corpus"][:3], len(run["corpus"])) or "-", format_date(date) if date else "-"
-    return run["path"], corpus, tokens, format_bytes(run["bytes"]), *perplexities, local, "; ".join(marks)
+    return run["path"], corpus, tokens, format_bytes(run["bytes"]), *perplexities, local, _("; ").join(marks)

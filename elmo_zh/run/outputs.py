@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_zh.errors import OutputError
+from elmo_zh.errors import OTHER_DIGEST, OutputError
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import (
     PARTS,
@@ -202,7 +202,7 @@ def require_unchanged(path: Path) -> None:
     """Raise OutputError if a file's digest differs from the one in its folder's mark; old folders have no mark."""
     mark = load_mark(path.parent)
     if mark and file_digest(path) != mark["files"].get(path.name):
-        raise OutputError.damaged(path, f"its digest differs from the one in {MARK}")
+        raise OutputError.damaged(path, _(OTHER_DIGEST).format(name=MARK))
 
 
 def changed_files(folder: Path, digests: Mapping[str, str | None]) -> list[str]:

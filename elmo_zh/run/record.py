@@ -12,7 +12,7 @@ from typing import Any
 
 from elmo_zh.config import Config, default_setting
 from elmo_zh.engine import EngineChoice
-from elmo_zh.errors import INSIDE_RUN, ElmoZhError, RunError
+from elmo_zh.errors import INSIDE_RUN, OTHER_DIGEST, ElmoZhError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.files import PARTS, file_digest, read_sealed, remove, require_regular, sealed, write_json
 from elmo_zh.run.layout import RunDir
@@ -81,7 +81,7 @@ def run_stage(
         return StageResult(counts=old["counts"], skipped=True)
     if changes and old:
         message = _("{stage} runs again: {changes}.")
-        context.reporter.note(message.format(stage=stage.name, changes="; ".join(changes)))
+        context.reporter.note(message.format(stage=stage.name, changes=_("; ").join(changes)))
     return _run_and_record(stage, context, new, work, starts_over=force or bool(changes))
 
 
@@ -110,7 +110,7 @@ def _require_no_loss(run: RunDir, changes: Sequence[str]) -> None:
             "{run} contains training progress that would be discarded. Reason: {changes}. To keep it, choose another"
             " run: {other}; to start over: {again}."
         )
-        gaps = {"run": run.path, "changes": "; ".join(changes), "other": "--run RUN", "again": "--force"}
+        gaps = {"run": run.path, "changes": _("; ").join(changes), "other": "--run RUN", "again": "--force"}
         raise RunError(message.format(**gaps))
 
 
@@ -180,7 +180,7 @@ def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> 
         files = {name: run.path / name for name in intact if (run.path / name).is_file()}
         for name, entry in describe_files(files, described).items():
             if entry["digest"] != recorded[name]["digest"]:
-                reason = f"it is not the file that {maker.name} wrote"
+                reason = _(OTHER_DIGEST).format(name=run.stage_record(maker.name))
                 raise RunError.damaged(files[name], reason, maker.command(run.path, "--force"))
 
 
@@ -197,7 +197,7 @@ def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Map
                 "{stage} ran with other settings: {changes}. Use the old values again, or run it again: {command}"
             )
             again = maker.command(run.path)
-            raise RunError(message.format(stage=maker.name, changes="; ".join(changes), command=again))
+            raise RunError(message.format(stage=maker.name, changes=_("; ").join(changes), command=again))
 
 
 # Records

@@ -89,12 +89,12 @@ def format_date(moment: str) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a duration: 45 s, 12 min, 3.4 h or 21 days."""
+    """Format a duration: 45 s, 12 min, 3.4 h or 21 d."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} days"
+    return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:,.0f} d"
 
 
 def counted(number: int, one: str, many: str) -> str:

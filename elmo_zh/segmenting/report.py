@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elmo_zh.corpus.cleaning import GARBLED
-from elmo_zh.corpus.counts import READING, skipped_lines
+from elmo_zh.corpus.counts import READING, reasons_line, skipped_lines
 from elmo_zh.corpus.encodings import UNDECODABLE
 from elmo_zh.corpus.packing import NO_TEXT_NAMES
 from elmo_zh.corpus.readers.plain import layout_messages
@@ -55,11 +55,10 @@ def report_segmented(result: SegmentedCorpus, names: Sequence[str], reporter: Re
             heldout_sentences=counted(counts.heldout_sentences, "{number} sentence", "{number} sentences"),
         )
     )
-    dropped = ", ".join(f"{_(reason)}: {number:,}" for reason, number in counts.dropped.items())
-    if dropped:
+    if counts.dropped:
         reporter.note(
             _("Characters kept: {kept_characters}. Characters left out: {dropped}.").format(
-                kept_characters=f"{counts.kept_characters:,}", dropped=dropped
+                kept_characters=f"{counts.kept_characters:,}", dropped=reasons_line(counts.dropped)
             )
         )
     for warning in _warnings(result, names):

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from elmo_zh.config import TextConfig, result_settings
 from elmo_zh.corpus.cleaning import EMPTY, LineCleaner
-from elmo_zh.corpus.counts import Tally
+from elmo_zh.corpus.counts import Tally, reasons_line
 from elmo_zh.corpus.readers.formats import require_fields
 from elmo_zh.corpus.sources import Sources
 from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
-from elmo_zh.language import N_, _
+from elmo_zh.language import N_
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
 from elmo_zh.run.reporter import Reporter
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
@@ -294,5 +294,5 @@ def _add_up(result: SegmentedCorpus) -> None:
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
     names = ", ".join(source.name for source in corpus.sources[:3])
     left_out = sorted((result.total.passed_over | result.total.dropped).items())
-    reasons = "; ".join(f"{_(reason)}: {found.count:,}" for reason, found in left_out)
+    reasons = reasons_line({reason: found.count for reason, found in left_out})
     return CorpusError.no_text(f"{names} ({reasons})" if reasons else names)

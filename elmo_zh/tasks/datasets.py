@@ -191,7 +191,7 @@ def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | No
         option = "DATA" if part == "train" else f"--{part}"
         raise CorpusError(
             _("{folder} has several files of {part} examples ({files}). Choose one of them: {option}").format(
-                folder=folder, part=part, files=_listed(matching), option=option
+                folder=folder, part=_(part), files=_listed(matching), option=option
             )
         )
     return matching[0] if matching else None
@@ -296,7 +296,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
         if not len(dataset.split.parts()[part]):
             raise CorpusError(
                 _("There are no {part} examples. Use more data, or specify a file of {part} examples.").format(
-                    part=part
+                    part=_(part)
                 )
             )
     texts = [text for example in dataset.part("train") for text in example.texts]

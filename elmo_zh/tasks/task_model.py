@@ -19,7 +19,7 @@ from elmo_zh.config.task_settings import INPUTS, KINDS, SCHEMES, HeadSettings, R
 from elmo_zh.corpus.read_labelled import read_labelled
 from elmo_zh.corpus.readers.examples import Example, UnlabelledError, count_labels, require_same_units
 from elmo_zh.embed.embedder import ElmoEmbedder
-from elmo_zh.errors import BundleError, CorpusError, OutputError, RunError
+from elmo_zh.errors import OTHER_DIGEST, BundleError, CorpusError, OutputError, RunError
 from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json, write_json
@@ -363,7 +363,7 @@ def _read(path: Path, description: TaskDescription, read: Callable[[Path], Weigh
         raise RunError.missing(path)
     expected = description.digests.get(path.name)
     if expected is not None and file_digest(path) != expected:
-        raise RunError.damaged(path, "its digest differs from the one in task.json")
+        raise RunError.damaged(path, _(OTHER_DIGEST).format(name="task.json"))
     try:
         return read(path)
     except (SafetensorError, RuntimeError, ValueError, KeyError, OverflowError) as error:

@@ -265,7 +265,9 @@ class PreparedTask:
     def _compute_epoch(self, state: TrainingState, seed: int, epoch: int) -> None:
         """Train for an epoch; add its figures to the state and, if they are the best, its weights."""
         started = time.perf_counter()
-        with self.reporter.progress(f"seed {seed}", unit="texts", total=len(self.encoded["train"])) as progress:
+        with self.reporter.progress(
+            _("seed {seed}").format(seed=seed), unit="texts", total=len(self.encoded["train"])
+        ) as progress:
             if state.lines:
                 progress.update(0, loss=state.lines[-1]["train_loss"], dev=state.lines[-1]["dev_score"])
             loss = self._train_epoch(state.head, state.optimizer, np.random.default_rng([seed, epoch]), progress)

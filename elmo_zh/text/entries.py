@@ -51,7 +51,8 @@ class Entries:
         """Warn of the entries without effect, if there are any."""
         if self.num_left_out:
             message = _("{path}: entries without effect: {number:,}. {examples}")
-            examples = "; ".join(f"{_('line {number}').format(number=line)}: {entry}" for line, entry in self._examples)
+            shown = ((_("line {number}").format(number=line), entry) for line, entry in self._examples)
+            examples = _("; ").join(_("{name}: {value}").format(name=line, value=entry) for line, entry in shown)
             examples += " ..." if self.num_left_out > len(self._examples) else ""
             reporter.warn(message.format(path=self.path, number=self.num_left_out, examples=examples))
 

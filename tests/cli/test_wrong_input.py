@@ -97,7 +97,7 @@ def test_export_refuses_files_of_another_run(run: Path, tmp_path: Path, name: st
     (run / name).write_text((run / name).read_text(encoding="utf-8").replace("1", "7"), encoding="utf-8")
     export = ("export", "--run", run, "--output", tmp_path / "bundle")
     told = elmo_zh(*export).only_error()
-    assert told.startswith(f"{run / name} is damaged (it is not the file that {maker} wrote)")
+    assert told.startswith(f"{run / name} is damaged (its digest differs from the one in {run}/stages/{maker}.json)")
     assert told.endswith(f"elmo-zh {maker} --run {run} --force")
     assert elmo_zh(maker, "--run", run, "--force", "--quiet").status == 0
     assert elmo_zh(*export).status == 0

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_zh.config import TextConfig
-from elmo_zh.corpus.counts import Found, Tally, visible
+from elmo_zh.corpus.counts import Found, Tally, reasons_line, visible
 from elmo_zh.segmenting.segment_corpus import CorpusPreparation
 
 PREPARATION = CorpusPreparation.build(TextConfig(segmenter="character", min_han_share=0.3, max_line_characters=31))
@@ -69,3 +69,9 @@ def test_what_is_shown_can_be_seen_and_read_back(text: str) -> None:
     assert shown.isprintable()
     shown.encode("utf-8")
     assert ast.literal_eval('"' + shown.replace('"', r"\"") + '"') == text
+
+
+def test_the_reasons_of_one_format_are_shown_as_one() -> None:
+    numbers = {"html: comment": 1200, "lines too long": 7, "html: script": 34}
+    assert reasons_line(numbers) == "html: 1,234, lines too long: 7"
+    assert reasons_line({}) == ""

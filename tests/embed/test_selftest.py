@@ -49,7 +49,7 @@ def failed_checks(answer: Answer) -> list[str]:
     assert answer.status == (1 if failed else 0)
     if failed:
         (error,) = answer.errors
-        assert f" is damaged ({'; '.join(failed)}). " in error
+        assert f" is damaged ({'; '.join(f'FAILED: {name}' for name in failed)}). " in error
     return failed
 
 

@@ -138,7 +138,7 @@ def test_a_file_of_another_length(tmp_path: Path, name: str) -> None:
     content = path.read_bytes()
     for other in (content[:-1], content + b"\0", None):
         path.write_bytes(other) if other is not None else path.unlink()
-        assert f"should have {len(content)} bytes" in problem_of(lambda: load(tmp_path), tmp_path, path)
+        assert f"!= {len(content)} bytes" in problem_of(lambda: load(tmp_path), tmp_path, path)
 
 
 def test_a_description_that_is_missing_damaged_or_of_another_format(tmp_path: Path) -> None:

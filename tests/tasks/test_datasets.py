@@ -47,7 +47,7 @@ def test_unlabelled_test_examples_of_a_folder_are_left_out(tmp_path: Path) -> No
     assert sum(map(len, dataset.split.parts().values())) == 60
     assert len(dataset.split.test)
     told = message_of(CorpusError, lambda: load(DataFiles(data=tmp_path, test=test)))
-    assert "cannot tell which of these holds the label: id, text" in told
+    assert "cannot tell which of these to use for --label-column: id, text" in told
 
 
 def test_which_of_several_files(tmp_path: Path) -> None:

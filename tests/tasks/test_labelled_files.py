@@ -178,7 +178,7 @@ def test_several_columns_that_could_be_the_label_are_listed(
     told = message_of(CorpusError, lambda: read_labelled(path, CLASSIFY))
     first, second = shown
     assert told.startswith(
-        f"{path}: cannot tell which of these holds the label: {first} (否, 是); {second} (骨科, 儿科"
+        f"{path}: cannot tell which of these to use for --label-column: {first} (否, 是); {second} (骨科, 儿科"
     )
     chosen = read_labelled(path, replace(CLASSIFY, label_column=second))
     assert {example.labels[0] for example in chosen.examples} == set(DEPARTMENTS)
@@ -331,15 +331,15 @@ NO_TEXTS = "".join(f"2024年3月{n % 28 + 1}日,1390000{n:04d},A-{n:030d},{'好'
 PROBLEMS = [
     (SKIPPING, "a.csv", "text,label\n好,\n坏,\n", "has no labelled examples"),
     (CLASSIFY, "a.csv", "text,label\n好,1\n坏\n", "row 3 has neither text"),
-    (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these holds the text: a, b"),
+    (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these to use for --text-column: a, b"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
     (replace(CLASSIFY, label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
-    (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these holds the text: text, label"),
+    (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these to use for --text-column: text, label"),
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns; expected 2"),
-    (CLASSIFY, "a.csv", "日期,手机,单,label\n" + NO_TEXTS, "holds the text: 日期, 手机, 单, label"),
+    (CLASSIFY, "a.csv", "日期,手机,单,label\n" + NO_TEXTS, "to use for --text-column: 日期, 手机, 单, label"),
     (CLASSIFY, "a.tsv", "李\tB-PER\n白\tI-PER\n\n说\tO\n", "a.tsv looks like CoNLL. Use task fit tag"),
-    (CLASSIFY, "a.jsonl", SPANS_ONLY, "cannot tell which of these holds the label: text, entities"),
+    (CLASSIFY, "a.jsonl", SPANS_ONLY, "cannot tell which of these to use for --label-column: text, entities"),
     (CLASSIFY, "a.jsonl", '["好", 1]\n', 'record 1: "[\'好\', 1]"; expected {"text": "...", ...}.'),
     (CLASSIFY, "a.csv", SPANS_IN_CSV, "row 2 has spans in label. Use task fit tag"),
     (CLASSIFY, "a.json", lines({"text": "王小明来", "label": STUDIO}), "record 1 has spans in label. Use task fit tag"),

@@ -21,6 +21,7 @@ from elmo_zh.corpus.readers.rows import iter_rows, plain_text
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import parse_json
+from elmo_zh.run.reporter import joined
 from elmo_zh.text.normalise import identity_spans
 from elmo_zh.text.segmenters import build_segmenter
 
@@ -68,7 +69,8 @@ def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[i
 
 def left_out_notes(left_out: Counter[str]) -> list[str]:
     """Return a note for each reason for which records were left out."""
-    return [f"{reason}: {count:,}" for reason, count in left_out.items() if count]
+    counts = {reason: f"{count:,}" for reason, count in left_out.items() if count}
+    return [_("{name}: {value}").format(name=reason, value=count) for reason, count in counts.items()]
 
 
 def labels_in(where: str, value: Any, field: str) -> Any:
@@ -155,7 +157,8 @@ def read_spans(
         text.name, [(line, span) for _where, line, spans in sentences for span in spans]
     )
     if num_without:
-        notes.append(_("texts without a spans field, treated as having no spans") + f": {num_without:,}")
+        reason = _("texts without a spans field, treated as having no spans")
+        notes.append(_("{name}: {value}").format(name=reason, value=f"{num_without:,}"))
     if others:
         notes.append(_("fields that are not read: {names}").format(names=shown_names(list(others))))
     examples, left_out = [], Counter[str]()
@@ -165,8 +168,9 @@ def read_spans(
         left_out += Counter(kind for _start, _end, kind in spans) - Counter(kind for _start, _end, kind in kept)
         examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
     if left_out:
-        kinds = ", ".join(f"{kind} {count:,}" for kind, count in left_out.most_common())
-        notes.append(_("spans left out for overlapping one that is longer or comes first") + f": {kinds}")
+        kinds = joined([f"{kind} {count:,}" for kind, count in left_out.most_common()])
+        reason = _("spans left out for overlapping one that is longer or comes first")
+        notes.append(_("{name}: {value}").format(name=reason, value=kinds))
     return examples, notes, (text_field, usual)
 
 

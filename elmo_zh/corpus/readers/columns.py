@@ -36,7 +36,7 @@ PAIR_NAMES = (
 )  # fmt: skip
 # Words that name the parts of labelled data, in file names and in a column; testa and testb are from CoNLL.
 PART_WORDS = {
-    "train": {"train", "training", "trainset"},
+    N_("train"): {"train", "training", "trainset"},
     N_("dev"): {"dev", "devel", "devset", "val", "valid", "validation", "valset", "validset", "eval", "testa"},
     N_("test"): {"test", "testing", "testset", "testb"},
 }

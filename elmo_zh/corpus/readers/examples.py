@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from elmo_zh.config.task_settings import SCHEMES
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import joined
 
 Span = tuple[int, int, str]
 OUTSIDE = "O"
@@ -76,7 +77,7 @@ def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words:
 def describe_tags(scheme: str, *, by_words: bool) -> str:
     """Describe for users how the data is tagged."""
     units = _("one tag per word") if by_words else _("one tag per character")
-    return f"{scheme}, {units}" if scheme else units
+    return joined([scheme, units])
 
 
 def marks_span(tag: str) -> bool:

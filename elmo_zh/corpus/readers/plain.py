@@ -223,7 +223,7 @@ def _read_tagged(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterat
     for line in text.whole_lines():
         matches = [(item, _WORD_AND_TAG.fullmatch(item)) for item in line.split() if not _NUMBER.fullmatch(item)]
         words = " ".join(_SOUND.sub("", match[1]) if match else item for item, match in matches)
-        tally.drop("tags of words", max(0, len(line) - len(words)), items=0)
+        tally.drop("tagged: tags of words", max(0, len(line) - len(words)), items=0)
         yield Record(words)
 
 

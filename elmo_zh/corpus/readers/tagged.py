@@ -84,11 +84,12 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
         if scheme:
             examples, num_wrong = in_bioes(examples)
             if num_wrong:
-                notes.append(_("tags that continue no span and so start one, as in conlleval") + f": {num_wrong:,}")
+                reason = _("tags that continue no span and so start one, as in conlleval")
+                notes.append(_("{name}: {value}").format(name=reason, value=f"{num_wrong:,}"))
     labels = count_labels((example.labels for example in examples), marks_spans=bool(scheme))
     most = ", ".join(f"{shown(label[:20])} {count:,}" for label, count in labels.most_common(_SHOWN_LABELS))
     most += ", ..." if len(labels) > _SHOWN_LABELS else ""
-    form = f"{kind}: {describe_tags(scheme, by_words=by_words)} ({most})"
+    form = _("{name}: {value}").format(name=kind, value=f"{describe_tags(scheme, by_words=by_words)} ({most})")
     return Labelled(
         name=text.name,
         examples=examples,
