@@ -3,7 +3,7 @@
 Usage: PYTHONPATH=. python benchmarks/gpu.py --output FOLDER     (make bench-gpu)
        PYTHONPATH=. python benchmarks/gpu.py --output FOLDER --device cpu --small     (try the code without a GPU)
 
-Needs torch 2.11 or later, numpy, h5py and safetensors, and no installation of this program. It runs the checks of
+Needs torch 2.11 or later, numpy, h5py, safetensors, msgspec and threadpoolctl, not this program. It runs the checks of
 `pytest -m gpu` against a processor, equal bytes of two trainings and resuming among them; measures products, and
 training and embedding FULL (cell 4096, projection 512) and SMALL (1024 and 256), the sizes of benchmarks/speed.py, on
 random words; and takes data/sample through all stages. A step that fails is reported, and the others still run.
