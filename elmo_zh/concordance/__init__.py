@@ -83,7 +83,7 @@ class CollocateOptions:
         nargs=2,
         metavar="LEFT RIGHT",
     )
-    min_count: int = declare(3, "Leave out words that occur less often than this.", least=1)
+    min_count: int = declare(3, "Leave out words that occur near the matches less often than this.", least=1)
     by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
     usages: bool = declare(False, "List the collocates of each usage of the word separately. Needs --index.")
 
