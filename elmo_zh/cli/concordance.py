@@ -158,12 +158,16 @@ def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
 def require_matches(query: str, matches: "Concordance", condition: str | None) -> None:
     """Raise CorpusError if nothing matches in the lines that meet a condition, with advice on how to search again."""
     if not len(matches):
-        among = f" ({condition})" if condition else ""
+        if condition:
+            message = _(
+                "{query} does not occur in lines that meet {condition!r}. Change this condition, or leave it out."
+            )
+            raise CorpusError(message.format(query=query, condition=condition))
         message = _(
-            "{query} does not occur{among}. A query is a word or phrase, with the wildcards * and ?, and is found where"
+            "{query} does not occur. A query is a word or phrase, with the wildcards * and ?, and is found where"
             " tokens begin and end. Try fewer characters, --fold-script, or {wider}"
         )
-        raise CorpusError(message.format(query=query, among=among, wider=shlex.quote(f"*{query}*")))
+        raise CorpusError(message.format(query=query, wider=shlex.quote(f"*{query}*")))
 
 
 def _selected(read: "ReadTexts", query: str, matches: "Concordance", options: ConcordanceOptions) -> "Concordance":

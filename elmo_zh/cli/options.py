@@ -161,6 +161,10 @@ class Common:
         load = RunDir(run_path).load_config if run_path else partial(load_config, Config())
         config = load(shared["config_path"], assignments, settings)
         named = frozenset({*config_names(None, assignments), *settings})
+        if "user_dictionary" in shared and "text.user_dictionary" in named and config.text.user_dictionary:
+            shared["user_dictionary"] = path = Path(config.text.user_dictionary)
+            if not path.is_file():
+                raise OptionError.missing(path)
         common = cls(named=named, config=config, **shared)
         pair = ("--engine dask", "--scheduler ADDRESS")
         if (common.engine == "dask") != bool(common.scheduler):
@@ -343,6 +347,11 @@ def _name_unread(common: Common, context: click.Context, also_read: Collection[s
             typed = context.command_path.removeprefix(context.find_root().command_path).strip()
             typed += " --segmented" if common.segmented else ""
             common.console.warn(_(NO_EFFECT).format(name=name, other=typed))
+    # With a model, its own segmenter decides.
+    text = common.config.text
+    if common.user_dictionary and not (common.segmented or "common_model" in context.params or text.dictionary):
+        reason = f"text.segmenter = {text.segmenter}"
+        common.console.warn(_(NO_EFFECT).format(name="text.user_dictionary", other=reason))
 
 
 def _refuse_outputs(context: click.Context) -> None:

@@ -14,7 +14,8 @@ from msgspec import convert, to_builtins
 from numpy.typing import NDArray
 
 from elmo_zh.contexts.line_scorer import LineScore, LineScorer
-from elmo_zh.corpus.content import is_archive_name
+from elmo_zh.corpus.content import is_archive_name, too_long
+from elmo_zh.corpus.encodings import LONGEST_EXACT_LINE
 from elmo_zh.corpus.input_texts import InputText
 from elmo_zh.corpus.readers.formats import Record
 from elmo_zh.corpus.readers.row_texts import parse_fields
@@ -80,6 +81,16 @@ class LineScores:
         return scored
 
 
+def _iter_lines(text: InputText, reporter: Reporter) -> Iterator[str]:
+    """Yield the lines of a text; raise CorpusError for one that is too long to score, as a cell of a table may be."""
+    for number, line in enumerate(text.lines_if_text(reporter)):
+        if len(line) > LONGEST_EXACT_LINE:
+            name, line_number = text.place(number)
+            place = _("line {number}").format(number=line_number + 1)
+            raise too_long(f"{name}: {place}", LONGEST_EXACT_LINE)
+        yield line
+
+
 def _iter_line_parts(
     texts: Iterable[InputText], reporter: Reporter, *, most_lines: int = PART_LINES
 ) -> Iterator[list[TextLine]]:
@@ -87,7 +98,7 @@ def _iter_line_parts(
     lines = (
         TextLine(text_number, number, line)
         for text_number, text in enumerate(texts)
-        for number, line in enumerate(text.lines_if_text(reporter))
+        for number, line in enumerate(_iter_lines(text, reporter))
     )
     return iter_windows(lines, lambda line: len(line.text), most_items=most_lines, most_size=PART_CHARACTERS)
 
@@ -210,7 +221,7 @@ def evaluate_texts(
     counts = ScoreCounts()
     if stateful:
         with reporter.progress("evaluate", unit="lines") as progress:
-            for score in chain.from_iterable(scorer.iter_stream(text.lines_if_text(reporter)) for text in texts):
+            for score in chain.from_iterable(scorer.iter_stream(_iter_lines(text, reporter)) for text in texts):
                 counts.add(score)
                 progress.update(1)
     else:

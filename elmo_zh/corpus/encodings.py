@@ -223,7 +223,7 @@ def bad_byte(stream: BinaryIO, encoding: str) -> tuple[int, int, int] | None:
 
 UNDECODABLE = N_("lines with undecodable bytes")
 # A numbered line is one sentence to the models, which take some kilobytes of memory for each of its characters.
-_LONGEST_EXACT_LINE = 2**18
+LONGEST_EXACT_LINE = 2**18
 _BYTE_ORDER_MARK = "\ufeff"
 # JSON can escape lone surrogates, which no file can hold.
 UNREADABLE = re.compile(f"[{MARK}\ud800-\udfff]")
@@ -263,7 +263,7 @@ class DecodedText:
     def lines(self) -> Iterator[str]:
         """Yield the lines; very long ones are split, but numbered lines are whole and end only at LF or CR LF."""
         if self.is_numbered:
-            return (line.removesuffix("\r") for line in self._bounded(self.chunks(), _LONGEST_EXACT_LINE))
+            return (line.removesuffix("\r") for line in self._bounded(self.chunks(), LONGEST_EXACT_LINE))
         return lines_of_chunks(self.chunks())
 
     def whole_lines(self, longest: int = LONGEST_LINE, *, keeps_ends: bool = False) -> Iterator[str]:

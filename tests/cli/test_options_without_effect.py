@@ -40,6 +40,10 @@ def text(tmp_path: Path) -> Path:
             "segment a.txt --run x --set text.user_dictionary=a.txt --set text.segmenter=whitespace",
             "text.user_dictionary has no effect with text.segmenter = whitespace.",
         ),
+        (
+            "frequencies a.txt --user-dictionary a.txt --set text.segmenter=whitespace",
+            "text.user_dictionary has no effect with text.segmenter = whitespace.",
+        ),
     ],
 )
 def test_a_setting_that_nothing_reads_is_named(typed: str, told: str) -> None:
@@ -69,6 +73,16 @@ def test_settings_with_an_effect_are_not_named(text: Path) -> None:
         assert "no effect" not in elmo_zh(*command.split(), text, *settings).stderr
     settings = ("--set", "train.epochs=3", "--set", "word2vec.window=3", "--config", "small")
     assert "no effect" not in elmo_zh("segment", text, "--run", "x", *settings).stderr
+
+
+def test_a_user_dictionary_is_the_same_as_option_and_as_setting(text: Path) -> None:
+    Path("words.txt").write_text("天气很好 900000\n", encoding="utf-8")
+    ways = ("--user-dictionary", "words.txt"), ("--set", "text.user_dictionary=words.txt")
+    told = [elmo_zh("frequencies", text, *way).stdout for way in ways]
+    assert told[0] == told[1]
+    assert "天气很好" in told[0]
+    error = elmo_zh("frequencies", text, "--set", "text.user_dictionary=none.txt").errors[-1]
+    assert error.startswith("Error: none.txt is missing.")
 
 
 def test_the_suffix_of_another_format() -> None:

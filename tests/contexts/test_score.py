@@ -129,3 +129,10 @@ def test_wrong_usage_and_models_without_probabilities(bundle: Path, tmp_path: Pa
         assert told in " ".join(answer.stderr.split())
     without = write_model(tmp_path / "without", SHAPES["token"], text=TextConfig(segmenter="character"))
     assert elmo_zh("score", "a.txt", "--model", without).only_error().startswith(f"{without} has no softmax")
+
+
+def test_a_cell_that_is_too_long_to_score_is_named(bundle: Path) -> None:
+    Path("long.csv").write_text(f"text,year\n我,1\n{'好' * (2**18 + 1)},2\n", encoding="utf-8")
+    for command in ("score", "evaluate"):
+        told = elmo_zh(command, "long.csv", "--model", bundle).errors
+        assert told[-1].startswith("Error: long.csv: line 2 is longer than 262,144 characters.")

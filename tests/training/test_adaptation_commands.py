@@ -117,7 +117,7 @@ def test_vocab_keeps_the_words_of_the_model_and_adds_those_of_the_text(segmented
     assert min(count for word, count in zip(new, counts, strict=True) if word in added) == 2
     assert result["given_words"] == len(old)
     assert result["absent_words"] == counts.count(0) > 0
-    assert f"{counts.count(0)} not found in the text" in answer.stderr
+    assert f"not found in the text: {counts.count(0)}" in answer.stderr
     assert elmo_zh("encode", "--run", run).stdout == f"Next: elmo-zh train --run {run} --init {base}\n"
     config = (run / "config.toml").read_text(encoding="utf-8")
     assert f"cell_dim = {CELL}\n" in config

@@ -133,4 +133,4 @@ def test_a_damaged_line_of_our_own_file(tmp_path: Path, line: str) -> None:
     told = message_of(RunError, lambda: load_word_vectors(path, VOCABULARY, 3))
     assert told.startswith(f"{path} is damaged (line 3).")
     path.write_text("2 3\n苹果 1 2 3\n", encoding="utf-8")
-    assert "(1 / 2)" in message_of(RunError, lambda: load_word_vectors(path, VOCABULARY, 3))
+    assert "announces 2 words, but it has 1" in message_of(RunError, lambda: load_word_vectors(path, VOCABULARY, 3))
