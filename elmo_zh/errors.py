@@ -54,7 +54,10 @@ class ElmoZhError(Exception):
     @classmethod
     def of_format(cls, path: object, number: object) -> Self:
         """Return the error for a file in the format of another version."""
-        message = _("{path} has format {format}, which this version does not read. Update elmo-zh, or write it again.")
+        message = _(
+            "{path} has format {format}, which this version of elmo-zh cannot read. Update elmo-zh, or write {path}"
+            " again."
+        )
         return cls(message.format(path=path, format=number))
 
 

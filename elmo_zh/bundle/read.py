@@ -162,8 +162,8 @@ class Bundle(BundleContent):
                 SEGMENTERS.load(self.text.segmenter), "TAKES_USER_DICTIONARY", False
             ):
                 message = _(
-                    "{path} has a dictionary of its own or a segmenter that takes none. Leave out the user dictionary"
-                    " {dictionary}, or segment the text yourself and use --segmented."
+                    "{path} already has a user dictionary, or its segmenter does not support one. Leave out the user"
+                    " dictionary {dictionary}, or segment the text yourself and use --segmented."
                 )
                 raise BundleError(message.format(path=self.path, dictionary=given_dictionary))
             if self.text.split_unknown:

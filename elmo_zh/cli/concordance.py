@@ -102,7 +102,7 @@ def reading_of_texts(function: Callable[..., Any]) -> Any:
 def concordance(
     common: Common, /, query: str, files: tuple[str, ...], texts: TextChoice, options: ConcordanceOptions
 ) -> None:
-    """Show every occurrence of a word or phrase in its context.
+    """Find every occurrence of a word or phrase, with its context.
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any number of characters of a
     token, ? for one character, and * on its own for a whole token. A string without spaces is found however it was
@@ -317,7 +317,9 @@ class KeywordOptions(CountOptions):
         "Compare with the lines that meet this condition. Default: all lines that do not meet --where.",
         metavar="CONDITION",
     )
-    against: Path | None = declare(None, "Index to compare with, instead of --where.", metavar="INDEX")
+    against: Path | None = declare(
+        None, "Compare all lines with this index. Cannot be combined with --where.", metavar="INDEX"
+    )
     min_count: int = declare(5, "Leave out words that occur less often than this in both sets together.", least=1)
 
 

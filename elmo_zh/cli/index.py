@@ -94,7 +94,7 @@ class NeighbourOptions:
     sentence: str = declare(..., "Sentence that contains the word.", names=("--in",), metavar="SENTENCE")
     same_word: bool = declare(False, "Show only occurrences of the same word.")
     layer: int | None = declare(None, "Layer whose vectors are compared. Default: the index's top layer.", least=0)
-    top: int = declare(10, "Maximum number to show.", least=1)
+    top: int = declare(10, "Maximum number of occurrences to show.", least=1)
 
 
 @click.command()
@@ -107,7 +107,7 @@ class NeighbourOptions:
 def neighbours(common: Common, /, word: str, options: NeighbourOptions) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
-    Use it to see which sense the model gives a word in this sentence. Each line shows the cosine between the
+    Use it to see which sense the model gives the word there. Each line shows the cosine between the
     word's vector and the occurrence's, the occurrence in its context, and its file and line; a repeated line is shown
     only once. If the segmenter does not return the word as a single token, the sentence is cut before and after it.
 

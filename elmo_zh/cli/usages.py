@@ -243,7 +243,7 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
             "Nearly every word differs ({count:,} of {total:,}), as is usual between different kinds of text. Trust"
             " only the lines, and how far {by} lies above baseline."
         )
-        common.console.warn(text.format(count=num_changed, total=len(drift.words), by=drift.by))
+        common.console.warn(text.format(count=num_changed, total=len(drift.words), by=label(drift.by)))
     known = {word.word for word in drift.words} | drift.fragments.keys()
     if missing := sorted((words or frozenset()) - known):
         text = _(

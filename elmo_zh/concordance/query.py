@@ -184,8 +184,8 @@ class Query:
     高 质量 发展. A single * stands for one token.
 
     The query is a list of items: characters, the two wildcards, and ends of tokens. A state is the set of places in
-    the list, as the bits of a number, where a search may be after some tokens. Reading a token takes a time that
-    grows only with its length, and `find_matches` does it once for each state and distinct token.
+    the list, as the bits of a number, where a search may be after some tokens. Reading a token takes time
+    proportional to its length, and `find_matches` does it once for each state and distinct token.
     """
 
     def __init__(self, query: str) -> None:

@@ -173,7 +173,7 @@ PREDICTION_FORMATS = ("jsonl", "tsv", "csv", "conll")
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionForm:
-    """The form of predictions."""
+    """The option of `task predict` that chooses the output format."""
 
     format: str | None = declare(
         None,

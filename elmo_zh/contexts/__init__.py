@@ -102,7 +102,7 @@ class SubstituteOptions:
         " well they fit in its place when the model does not see the word (slot).",
         choices=RANKINGS,
     )
-    top: int = declare(20, "Maximum number to show.", least=1)
+    top: int = declare(20, "Maximum number of substitutes to show.", least=1)
     with_punctuation: bool = declare(False, "Show punctuation too. Default: only if the word is itself punctuation.")
 
 
@@ -119,7 +119,7 @@ class SenseOptions:
     by: str | None = declare(
         None, "Also show each usage's share for every value of this column (year, for example).", metavar="COLUMN"
     )
-    top: int = declare(10, "Maximum number to show.", least=1)
+    top: int = declare(10, "Maximum number of characteristic words to show for each usage.", least=1)
     seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)
 
 
@@ -171,7 +171,7 @@ class DriftShown(DriftOptions):
         metavar="FILE",
         path=_FILE,
     )
-    top: int = declare(10, "Maximum number to show.", least=1)
+    top: int = declare(10, "Maximum number of words to show.", least=1)
     lines: int = declare(
         3, "Show at most this many lines for each word from the first period, and as many from the last.", least=0
     )

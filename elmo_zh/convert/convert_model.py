@@ -243,7 +243,7 @@ def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) 
 
 
 def _require_sane_gzip(path: Path) -> None:
-    """Raise BundleError if a file expands beyond any word list's size; damage is reported when the file is read."""
+    """Raise BundleError if a file expands more than any word list does; damage is reported when the file is read."""
     allowed = _COPY_BYTES + _MOST_COMPRESSION * path.stat().st_size
     with gzip.open(path) as file, suppress(EOFError, zlib.error, gzip.BadGzipFile):
         while block := file.read(_COPY_BYTES):

@@ -231,7 +231,7 @@ def _open_records(
     note = note.format(names=first_ten(columns))
     part = _field_of_parts(rows.sample[has_names:], names, fields) if with_label else ""
     if part:
-        note = joined([note, _("parts (train, dev, test) in {name}").format(name=part)])
+        note = joined([note, _("parts (train, dev, test) from column {name}").format(name=part)])
     what = _("row {number}") if rows.is_table else _("record {number}")
 
     def example(row: Row) -> tuple[str, Example]:

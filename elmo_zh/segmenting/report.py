@@ -94,7 +94,7 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str]) -> Iterator[str]:
         ).format(num_undecodable=counted(num_undecodable, "{number} line", "{number} lines"))
     if garbled := result.total.noticed.get(GARBLED):
         yield _(
-            "{lines} may have been decoded with the wrong encoding, such as '{example}'. Specify the right encoding"
+            "{lines}, such as '{example}', may have been decoded with the wrong encoding. Specify the right encoding"
             " (--encoding), get the original file, or repair this one, for example with ftfy."
         ).format(lines=counted(garbled.count, "{number} line", "{number} lines"), example=garbled.examples[0])
     counts = result.counts

@@ -87,7 +87,10 @@ def _require_same_text(run: RunDir, expected: dict[str, str]) -> None:
     for name, digest in expected.items():
         path = run.path / Path(name)
         if not path.is_file() or file_digest(path) != digest:
-            message = _("{path} is not the file of rank 0. Copy vocab.data and ids/ from the run on rank 0's machine.")
+            message = _(
+                "{path} is missing or differs from the file on rank 0's machine. Copy vocab.data and ids/ from the run"
+                " there."
+            )
             raise RunError(message.format(path=path))
 
 

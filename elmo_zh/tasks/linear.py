@@ -251,7 +251,7 @@ def fit_linear(features: Features, rows: Numbers, classes: Numbers, num_classes:
         features: The features of all examples.
         rows: The examples to learn from.
         classes: Their classes, shape of `rows`.
-        num_classes: K.
+        num_classes: Number of classes, K.
         fold_of: Their folds, shape of `rows`.
     """
     held_out = np.full((len(rows), num_classes), -np.log(num_classes))

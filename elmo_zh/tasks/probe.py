@@ -306,7 +306,7 @@ def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[
                     marked.append(_of_object(values) if is_json else _of_row(values, lines_of))
                 except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
                     raise CorpusError(
-                        _("{name}: line {number} does not mark a word ({error}). Expected {expected}.").format(
+                        _("{name}: line {number} does not mark a word ({error}). Each line needs: {expected}.").format(
                             name=text.name,
                             number=number,
                             error=str(error)[:120],

@@ -35,7 +35,7 @@ class Entries:
         return None
 
     def require_whole(self, words: Mapping[str, int], segment: Callable[[str], list[str]]) -> None:
-        """Count words that the segmenter divides even on their own as entries without effect; `words` gives lines."""
+        """Count each word (with its line number) that the segmenter divides even on its own, and so has no effect."""
         for word, line in words.items():
             if (tokens := segment(word)) != [word]:
                 self.leave_out(line, word, _("is divided into {tokens}").format(tokens=_shown(" ".join(tokens))))

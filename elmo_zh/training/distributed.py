@@ -50,7 +50,7 @@ class ProcessGroup:
         return self.rank == 0
 
     def slice_of(self, total: int) -> range:
-        """Return this rank's slice of `total` streams; the slices of all ranks are consecutive and of equal size."""
+        """Return this rank's slice of `total` streams; slices are consecutive, and equal if `size` divides `total`."""
         return range(self.rank * total // self.size, (self.rank + 1) * total // self.size)
 
     def choose_device(self, name: str) -> torch.device:

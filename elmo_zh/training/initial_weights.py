@@ -81,7 +81,7 @@ def scale_vectors(vectors: NDArray[np.float32], scale: float) -> NDArray[np.floa
     """Return vectors minus their mean, each scaled to a root mean square of `scale`; shape (n, P).
 
     word2vec gives frequent words vectors up to ten times as long as the vectors of rare words. As rows of the softmax,
-    such vectors predict worse than chance, and Adagrad hardly changes the length of a rare word's row.
+    such vectors predict far worse than word frequencies alone, and Adagrad hardly changes the length of a rare row.
     """
     centred = vectors - vectors.mean(axis=0, keepdims=True)
     sizes = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))

@@ -227,7 +227,7 @@ def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown:
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if no word of the training text is in the vocabulary, or only one, and the user listed none."""
+    """Raise RunError if the vocabulary has no word of the text or, unless the user listed words, only one."""
     num_words = len(selected.vocabulary) - len(SPECIALS)
     if num_words == 0 or (source is None and num_words == 1):
         raise RunError(

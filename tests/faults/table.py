@@ -1,7 +1,7 @@
 """Try every command with faults, and print a table: `PYTHONPATH=.:tests python tests/faults/table.py`.
 
-A fault of each kind at the first and the last call from each place in the code. Places are told apart by the lines that
-led to them; with `--depth N` by the N innermost. Names of commands choose some.
+It injects a fault of each kind at the first and the last call from each place in the code. Places are told apart by the
+lines that led to them; with `--depth N` by the N innermost. Names of commands choose some.
 """
 
 import argparse

@@ -67,7 +67,7 @@ def test_marked_words_of_json_lines() -> None:
 TABLE = "file\tline\tstart\tend\tword\tsense\n"
 OBJECT = {"context": ["我", "<target>", "。"], "target_word": "花", "target_position": 1, "sense": ["spend"]}
 WRONG = [
-    ("word\tsense\n花\tflower\n", "Expected file, line, start, end, word, sense"),
+    ("word\tsense\n花\tflower\n", "Each line needs: file, line, start, end, word, sense"),
     (TABLE + "a.txt\t0\tx\t2\t花\tf\n", "line 2 does not mark a word"),
     (TABLE + "a.txt\t0\t0\t1\t花\tf\n", "line 0 of a.txt has '我' at characters 0 to 1"),
     (TABLE + "a.txt\t0\t1\t2\t花\tf\n" + "a.txt\t9\t1\t2\t花\tf\n", "line 3 does not mark a word"),
