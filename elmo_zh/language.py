@@ -1,9 +1,7 @@
 """The language of messages: English, or Chinese if the environment asks for it.
 
 A message to people is translated where it arises, then its named placeholders are filled; it is never an f-string:
-
     raise RunError(_("{path} is missing. Run train first.").format(path=path))
-    reporter.note(counted(number, "{number} line", "{number} lines"))  # ngettext, with commas in the number
 
 A string outside functions is marked with `N_` and translated where it is shown: `_(TITLE)`. Help needs no mark. JSON,
 data files, logs, and the ValueErrors and TypeErrors of the Python API stay English. `make messages` collects messages.
