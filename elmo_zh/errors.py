@@ -15,9 +15,9 @@ class ElmoZhError(Exception):
     @classmethod
     def damaged(cls, path: object, reason: object, again: str = "") -> Self:
         """Return the error for a file that is not as it was written; `again` is the command that writes it."""
-        message = _("{path} is damaged ({reason}). Copy it again, or write it again.")
+        message = _("{path} is damaged ({reason}). Copy it again, or recreate it.")
         if again:
-            message = _("{path} is damaged ({reason}). Write it again with: {command}")
+            message = _("{path} is damaged ({reason}). Recreate it with: {command}")
         shown = " ".join(str(reason).split())
         return cls(message.format(path=path, reason=shown, command=again))
 
@@ -30,7 +30,7 @@ class ElmoZhError(Exception):
     @classmethod
     def missing(cls, path: object, again: str = "") -> Self:
         """Return the error for a file that should be there; `again` is the command that writes it."""
-        message = _("{path} is missing. Check the path, or copy or write it again.")
+        message = _("{path} is missing. Check the path, or copy or recreate it.")
         if again:
             message = _("{path} is missing. Create it with: {command}")
         return cls(message.format(path=path, command=again))
@@ -38,7 +38,7 @@ class ElmoZhError(Exception):
     @classmethod
     def unfit(cls, path: object, other: object, again: str) -> Self:
         """Return the error for a file that does not belong to another one or to a setting."""
-        message = _("{path} does not match {other}. Write it again with: {command}")
+        message = _("{path} does not match {other}. Recreate it with: {command}")
         return cls(message.format(path=path, other=other, command=again))
 
     @classmethod

@@ -129,8 +129,8 @@ class Bundle(BundleContent):
         """Return the vocabulary that the softmax predicts; raise BundleError if either is missing."""
         if not self.weights.has_softmax or self.vocabulary is None:
             message = _(
-                "{path} has no softmax or no vocabulary, as usual for models of other programs, so it gives vectors but"
-                " no probabilities. Use a model that elmo-zh trained."
+                "{path} has no softmax or no vocabulary, as is usual for models from other programs, so it gives"
+                " vectors but no probabilities. Use a model that elmo-zh trained."
             )
             raise BundleError(message.format(path=self.path))
         return self.vocabulary

@@ -74,9 +74,8 @@ class Word2Vec:
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
         """Return the vectors of only these words; each new one gets the mean vector of the known words inside it.
 
-        This is how words outside the vocabulary are embedded if `embed.unknown` is backoff; a word that contains no
-        known word gets zeros. The new vocabulary has the special tokens first, then each distinct word once, in the
-        order given.
+        A word that contains no known word gets zeros. The new vocabulary has the special tokens first, then each
+        distinct word once, in the order given.
 
         Raises:
             TypeError: If `words` is a single string, or an item is not a string.

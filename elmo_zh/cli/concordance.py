@@ -106,8 +106,8 @@ def concordance(
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any number of characters of a
     token, ? for one character, and * on its own for a whole token. A string without spaces is found however it was
-    segmented. FILE is a text in any format that segment reads, or a folder; no model or index is needed. With an
-    index, lines can also be sorted by meaning and filtered by usage.
+    segmented, as long as it begins and ends where tokens do. FILE is a text in any format that segment reads, or a
+    folder; no model or index is needed. With an index, lines can also be sorted by meaning and filtered by usage.
 
     \b
     Example:
@@ -160,12 +160,12 @@ def require_matches(query: str, matches: "Concordance", condition: str | None) -
     if not len(matches):
         if condition:
             message = _(
-                "{query} does not occur in lines that meet {condition!r}. Change this condition, or leave it out."
+                "{query} does not occur in lines that match {condition!r}. Change this condition, or leave it out."
             )
             raise CorpusError(message.format(query=query, condition=condition))
         message = _(
-            "{query} does not occur. A query is a word or phrase, with the wildcards * and ?, and is found where"
-            " tokens begin and end. Try fewer characters, --fold-script, or {wider}"
+            "{query} does not occur. A query is a word or phrase, which may contain the wildcards * and ?, and it"
+            " matches only whole tokens. Try fewer characters, --fold-script, or {wider}"
         )
         raise CorpusError(message.format(query=query, wider=shlex.quote(f"*{query}*")))
 
@@ -371,8 +371,9 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
 
     Candidates are strings of two to four Han characters that stick together (pmi: pointwise mutual information of the
     two parts, in bits) and occur in many contexts (entropy of the characters next to them, in bits). Words in the
-    segmenter's dictionary or in --user-dictionary are left out; with --segmented, tokens of the text are. Delete the
-    rows that are not words, then pass the table to segment, index, embed and concordance as a user dictionary.
+    segmenter's dictionary or in --user-dictionary are left out. With --segmented, the tokens of the text are left
+    out instead. Delete the rows that are not words, then pass the table to segment, index, embed and concordance as a
+    user dictionary.
 
     \b
     Example:

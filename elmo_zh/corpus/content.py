@@ -44,7 +44,7 @@ class UnsuitableError(CorpusError):
         self.reason = reason
 
 
-TOO_LARGE = N_("too large for its format")
+TOO_LARGE = N_("too large to be read in its format")
 CONVERT = N_("Convert it to plain text, or to CSV if it is a table.")
 CORRECT = N_("Correct the file, or read it as plain text: --input-format text")
 # The first bytes of files that are not text, with the kind of file.

@@ -260,9 +260,10 @@ class Tokeniser:
             if "\0" in row.text and any("\0" in token for token in line.tokens):
                 name, number = text.place(row.line)
                 raise CorpusError(
-                    _("{name}: line {number} has a NUL character, which HDF5 cannot store. Remove it.").format(
-                        name=name, number=number + 1
-                    )
+                    _(
+                        "{name}: line {number} has a token with a NUL character, which is not allowed. Remove the"
+                        " character."
+                    ).format(name=name, number=number + 1)
                 )
             yield row._replace(prepared=line)
 

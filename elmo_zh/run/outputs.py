@@ -192,7 +192,7 @@ def load_mark(folder: Path) -> dict[str, Any]:
 
 
 def kind_of(folder: Path) -> str:
-    """Return the name in `KINDS` of the kind of a folder, or "" if it is of none of these kinds."""
+    """Return a folder's kind, a key of `KINDS`, or "" if the kind is not recognised."""
     if mark := load_mark(folder):
         return str(mark["kind"])
     return next((name for name, kind in KINDS.items() if all(any(folder.glob(file)) for file in kind.files)), "")

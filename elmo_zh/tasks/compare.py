@@ -125,7 +125,7 @@ class Comparison:
 
     @property
     def challenger(self) -> Model:
-        """The ELMo model that is compared with the others: for classes, the mixture with TF-IDF."""
+        """The ELMo model that is compared with the others: for classes and pairs, the mixture with TF-IDF."""
         return TFIDF_ELMO if TFIDF_ELMO in self.models else BOTH
 
     @cached_property

@@ -314,7 +314,7 @@ class TextEncoder:
         return [self.batch(texts) for texts in zip(*examples, strict=True)]
 
     def batch(self, texts: Sequence[Encoded]) -> Batch:
-        """Pad texts to one batch, and look up their vectors."""
+        """Pad texts, stack them into one batch, and look up their vectors."""
         padded = {name: _padded([text[name] for text in texts]) for name in texts[0]}
         batch = {name: torch.from_numpy(array) for name, array in padded.items()}
         lengths = torch.tensor([len(text["places"]) for text in texts])

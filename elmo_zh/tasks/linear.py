@@ -220,7 +220,7 @@ def _log_shares(classes: Numbers, num_classes: int) -> NDArray[np.float32]:
 
 
 def _with_weights(model: LinearModel, regression: LogisticRegression) -> LinearModel:
-    """Return a model with fitted weights; a class without examples has zero weights and the bias of half an example."""
+    """Return a model with fitted weights; a class without examples gets zero weights, and half an example's bias."""
     weights, bias, learned = model.weights.copy(), model.bias.copy(), regression.classes_
     coefficients, intercept = regression.coef_.T, regression.intercept_
     if len(learned) == 2:  # scikit-learn gives the weights of the second class only

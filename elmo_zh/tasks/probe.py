@@ -51,7 +51,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Probed:
-    """The accuracy of a layer or, without a layer number, of what the layers are compared with."""
+    """The accuracy of a layer or, if `layer` is None, of the baseline or word2vec."""
 
     name: str
     layer: int | None = None

@@ -219,7 +219,7 @@ def _collapse(run: re.Match[str]) -> str:
 
 
 def _separating(text: str) -> Replacement:
-    """Return what becomes of white space in a line of tokens: one space, or itself where it is part of a token."""
+    """Return the replacement for white space in a line of tokens: one space, nothing at an end, itself in a token."""
     if " " in text.strip():
         return lambda run: run[0] if _is_inside(run) and set(run[0]).isdisjoint(" \r\n") else _collapse(run)
     return lambda run: run[0] if _is_inside(run) and not run[0].strip(_NO_BREAK) else _collapse(run)

@@ -87,7 +87,7 @@ def load_vocabulary(path: Path) -> Vocabulary:
     known = {""}
     for number, token in enumerate(tokens, start=1):
         if token in known:
-            message = _("{path}: line {number} is empty or repeats an earlier line. Write it again with: {command}")
+            message = _("{path}: line {number} is empty or repeats an earlier line. Recreate it with: {command}")
             raise RunError(message.format(path=path, number=number, command=f"{program()} vocab"))
         known.add(token)
     return Vocabulary(tokens)

@@ -190,8 +190,8 @@ class _Rows:
         numbers = _num_numbers(lines[0]) if lines else 0
         raise RunError(
             _(
-                "{path}: line {number} ({line}) has {numbers} numbers after a word; expected {dimension}, separated by"
-                " spaces. Use dense vectors of that length."
+                "{path}: line {number} ({line}): numbers after the word: {numbers}; expected {dimension}, separated by"
+                " spaces. Use dense vectors, all of one length."
             ).format(path=self._path, number=first, line=repr(shown), numbers=numbers, dimension=expected)
         )
 

@@ -426,7 +426,7 @@ REFUSALS: dict[str, list[Change]] = {
         with_config("token_embedder", activation="gelu"),
         with_config("token_embedder", max_characters_per_token=2),
     ],
-    ": the configuration is not that of this model": [
+    ": the configuration does not match this model": [
         # Dictionaries of another model: their own program refuses them, too, as the number of rows is another.
         edited("char.dic", "", "花\t15"),
         edited("word.dic", "吃今天我们\t9\n", ""),

@@ -32,7 +32,7 @@ SPLIT = replace(GOOD.config, text=TextConfig(split_unknown=True))
         ({}, ["below bigram", "ready"], []),
         ({"curve": FALLING}, ["below bigram", "falling"], ["train.max_tokens"]),
         ({"bigram": 90.0}, ["above bigram"], ["Train longer"]),
-        (UNMEASURED, ["not measured"], ["Add text"]),
+        (UNMEASURED, ["not measured"], ["text.heldout_share"]),
         ({"perplexity": 1.4567e44}, ["diverged"], ["train.learning_rate"]),  # guessing has the perplexity 5,003
         ({"curve": RISING}, ["below bigram", "rising"], ["smaller model"]),
         ({"unknown_rate": 0.125}, ["below bigram", "unknown words"], ["vocab.size"]),

@@ -266,8 +266,8 @@ def load_json(text: DecodedText) -> Any:
 def items_in(value: Any, paths: Collection[str] = ()) -> list[Any]:
     """Return the records of a JSON file: the items of its outermost array or, with `paths`, of the arrays on them.
 
-    A path is the keys to a value, joined by dots; arrays do not appear in it. A record inside objects comes inside the
-    same keys, so that the paths in it are those in the file. A file without such an array is one record.
+    A path is the keys to a value, joined by dots; arrays do not appear in it. A record found inside objects is wrapped
+    in the same keys, so that its paths are the same as in the file. A file without such an array is one record.
     """
     items: list[Any] = []
     waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
