@@ -238,10 +238,10 @@ def test_the_next_command_repeats_what_was_typed(folder: Path) -> None:
     ("arguments", "message"),
     [
         ("concordance 香蕉 --index index", "香蕉 does not occur"),
-        ("concordance 苹果|米饭 rows.csv", "with the wildcards * and ?"),
+        ("concordance 苹果|米饭 rows.csv", "which may contain the wildcards * and ?"),
         ("concordance 苹果 rows.csv --like 1", "--like needs --index INDEX."),
         ("concordance 苹果 --index index --usage 9", "--usage 9; expected 1<=N<="),
-        ("concordance 苹果 rows.csv --containing 鱼", "苹果 does not occur in lines that meet '鱼'"),
+        ("concordance 苹果 rows.csv --containing 鱼", "苹果 does not occur in lines that match '鱼'"),
         ("concordance 苹果 blank.txt", "blank.txt: no text found"),
         ("keywords rows.csv", "Use either --where CONDITION or --against INDEX."),
         ("keywords rows.csv --where source~rows", "One of the two sets of lines contains no tokens"),

@@ -161,9 +161,9 @@ BINARY = b"2 3\n" + b"".join(word.encode() + b" " + struct.pack("<3f", 1, -2, 0.
         ),
         (ROWS.replace(" ", ","), "numbers after the word: 0; expected 3 (model.projection_dim), separated by spaces"),
         ("好 12\n天气 7\n", "line 1 ('好 12'): numbers after the word: 1"),
-        ("今天天气很好。\n", "line 1 ('今天天气很好。') has 0 numbers"),
-        ('{"好": [1, 2, 3]}\n', "has 0 numbers"),
-        ("", "has 0 numbers"),
+        ("今天天气很好。\n", "line 1 ('今天天气很好。'): numbers after the word: 0"),
+        ('{"好": [1, 2, 3]}\n', "numbers after the word: 0"),
+        ("", "numbers after the word: 0"),
     ],
     ids=type,
 )
