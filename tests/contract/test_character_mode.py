@@ -124,7 +124,7 @@ def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: Samp
     # And back. Ids made for the other mode are not trained on.
     told = elmo_zh("train", "--run", changeable, "--set", "model.mode=character").only_error()
     assert told.startswith(f"{changeable / 'ids'} does not match model.mode.")
-    assert told.endswith(f" again with: elmo-zh encode --run {changeable} --force")
+    assert told.endswith(f" Recreate it with: elmo-zh encode --run {changeable} --force")
     assert elmo_zh("encode", "--run", changeable, "--set", "model.mode=character").status == 0
     assert (changeable / "ids" / "other_words.txt").exists()
 

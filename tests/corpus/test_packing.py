@@ -124,7 +124,7 @@ def test_damaged_archives_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
     told = message_of(CorpusError, lambda: read(tmp_path / "a.zip"))
     assert told.startswith(f"{tmp_path}/a.zip: a.txt is damaged (")
     monkeypatch.setattr("elmo_zh.corpus.packing._MOST_EXCEL_BYTES", 2**10)
-    assert "too large for its format (Excel, 1,024)" in message_of(UnsuitableError, lambda: read(sheet))
+    assert "too large to be read in its format (Excel, 1,024)" in message_of(UnsuitableError, lambda: read(sheet))
 
 
 def test_links_and_devices_are_passed_over(tmp_path: Path) -> None:
