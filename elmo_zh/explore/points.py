@@ -220,15 +220,15 @@ class PointLabels:
         names = tuple(name for name in columns if name and name not in (*_PLACE, *_PASSED_OVER))
         at_line = _("line {number}")
         if not set(_PLACE) <= set(columns) or not names or len(set(columns)) < len(columns):
-            found = f"{path}: {at_line.format(number=1)}: {', '.join(columns)}"
-            raise CorpusError.unexpected(found, f"{', '.join(_PLACE)}, LABEL")
+            place_and_cells = f"{path}: {at_line.format(number=1)}: {', '.join(columns)}"
+            raise CorpusError.unexpected(place_and_cells, f"{', '.join(_PLACE)}, LABEL")
         full_name = cache(partial(_full_name, texts))
         rows: dict[LabelledPlace, dict[str, str]] = {}
         for number, line in lines:
             fields = line.split("\t")
             if line and len(fields) != len(columns):
-                found = f"{path}: {at_line.format(number=number)}: {', '.join(fields)}"
-                raise CorpusError.unexpected(found, ", ".join(columns))
+                place_and_cells = f"{path}: {at_line.format(number=number)}: {', '.join(fields)}"
+                raise CorpusError.unexpected(place_and_cells, ", ".join(columns))
             if line:
                 row = dict(zip(columns, fields, strict=True))
                 place = (full_name(row["file"]), row["line"], row["start"], row["word"])

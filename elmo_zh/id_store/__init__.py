@@ -173,6 +173,6 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
 
 
 def _require_size(path: Path, num_bytes: int) -> None:
-    found = path.stat().st_size if path.exists() else 0
-    if not path.exists() or found != num_bytes:
-        raise RunError.damaged(path, f"{found:,} != {num_bytes:,} {_('bytes')}", _again(path.parent))
+    actual_bytes = path.stat().st_size if path.exists() else 0
+    if not path.exists() or actual_bytes != num_bytes:
+        raise RunError.damaged(path, f"{actual_bytes:,} != {num_bytes:,} {_('bytes')}", _again(path.parent))

@@ -166,8 +166,8 @@ def _describe_bundle(path: Path, *, check: bool, device: str) -> Description:
         failed = [_(result.name) for result in checks if result.passed is False]
         problems = [_("{name}: {value}").format(name=_(_RESULTS[False]), value=name) for name in failed]
         values["checks"] = [asdict(result) for result in checks]
-        found = [_("{name}: {value}").format(name=_(result.name), value=result.found) for result in checks]
-        lines += [f"{_(_RESULTS[result.passed]):6} {line}" for result, line in zip(checks, found, strict=True)]
+        described = [_("{name}: {value}").format(name=_(result.name), value=result.found) for result in checks]
+        lines += [f"{_(_RESULTS[result.passed]):6} {line}" for result, line in zip(checks, described, strict=True)]
     if bundle.needs_warm_state():
         lines.append(_(POOR_FROM_ZERO))
     return Description(values, [*lines, following], problems)

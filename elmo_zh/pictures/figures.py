@@ -63,7 +63,7 @@ def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: 
     samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     values = [line["heldout_perplexity"] for line in samples]
-    if values:  # the layout leaves no room for the axes if a curve has no points
+    if values:  # a curve without points would leave the axes no room
         style: dict[str, Any] = {"color": DATA_COLOUR, "marker": "o", "markersize": 4, "clip_on": False}
         label = f"biLM {format_figure(values[-1])}"
         axes.plot([line["tokens"] for line in samples], values, label=label, **style)
