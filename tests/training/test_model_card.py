@@ -30,3 +30,11 @@ def test_the_card_begins_with_what_the_user_has_written(run: Path) -> None:
     card = (run / "model" / "model_card.md").read_text(encoding="utf-8")
     header = f"{HEADER}license: cc0-1.0\n---\n"
     assert card.startswith(f"{header}\n# Model card: copy\n\nRecipes of my grandmother.\n\n## Model\n")
+
+
+def test_the_card_of_the_starter_begins_with_its_about_file() -> None:
+    starter = Path(__file__).resolve().parents[2] / "data" / "starter"
+    about = (starter / "about.md").read_text(encoding="utf-8")
+    card = (starter / "elmo_zh_starter" / "model" / "model_card.md").read_text(encoding="utf-8")
+    header, text = about.removeprefix("---\n").split("---\n", 1)
+    assert card.startswith(f"{HEADER}{header}---\n\n# Model card: starter\n\n{text}\n## Model\n")
