@@ -152,6 +152,7 @@ def _readable(records: Iterator[Record], text: DecodedText, config: TextConfig, 
             yield record
         elif text.is_numbered:
             refuse_surrogates(line, number, text.name)
+            yield record  # bad bytes have been refused, so the file itself has the mark
         elif config.bad_bytes == "skip-line":
             tally.drop(UNDECODABLE, len(line))
         else:

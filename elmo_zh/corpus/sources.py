@@ -209,7 +209,7 @@ def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[set[P
 
 
 # Suffixes of texts that the outputs of commands have too.
-_SUFFIXES_OF_OUTPUTS = (".tsv", ".csv", ".jsonl", ".html")
+_SUFFIXES_OF_OUTPUTS = (".tsv", ".csv", ".jsonl", ".html", ".parquet")
 
 
 def _is_output(path: Path, names: Collection[str]) -> bool:

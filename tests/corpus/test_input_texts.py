@@ -48,6 +48,13 @@ def test_plain_text_has_the_lines_of_its_bytes(tmp_path: Path, text: str) -> Non
     assert notes_of(path) == []
 
 
+@pytest.mark.parametrize("encoding", ["auto", "utf-8"])
+def test_a_line_with_the_character_that_marks_bad_bytes_is_kept(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("一\n二\ufdd0\n三\n", encoding="utf-8")
+    assert lines_of(path, encoding=encoding) == ["一", "二\ufdd0", "三"]
+
+
 def test_a_table_in_gb18030_is_one_line_for_each_row(tmp_path: Path) -> None:
     path = tmp_path / "hotel.csv"
     path.write_bytes((csv_of(REVIEWS) + "4\r\n\r\n5,最后\r\n").encode("gb18030"))

@@ -73,12 +73,12 @@ def test_bytes_that_are_not_utf8(tmp_path: Path, suffix: str, content: bytes, li
 def test_files_of_a_folder(tmp_path: Path) -> None:
     text = ["a", "b.txt", "c.TXT", "d.jsonl", "deep/er/e.txt", *(f"f.txt{suffix}" for suffix in PACKERS), "g.gz"]
     other = ["h.png", "i.py.gz", "deep/j.pdf"]
-    for name in (*text, *other, "b.txt.tsv", ".hidden.txt", "deep/.git/config", ".cache/k.txt"):
+    for name in (*text, *other, "b.txt.tsv", "b.txt.parquet", ".hidden.txt", "deep/.git/config", ".cache/k.txt"):
         written(tmp_path / name, b"x\n")
     found = find_sources([str(tmp_path)])
     assert [source.path for source in found.sources] == sorted(tmp_path / name for name in text)
     assert found.passed_over == tuple(sorted(tmp_path / name for name in other))
-    assert found.outputs == (tmp_path / "b.txt.tsv",)
+    assert found.outputs == (tmp_path / "b.txt.parquet", tmp_path / "b.txt.tsv")
     assert found.total_bytes() == 2 * len(text)
 
 
