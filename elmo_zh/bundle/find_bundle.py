@@ -16,6 +16,7 @@ from elmo_zh.run.files import file_digest
 from elmo_zh.run.layout import LATEST, RunDir, is_run
 from elmo_zh.run.outputs import NOT_REPLACED, kind_of
 from elmo_zh.run.record import load_record
+from elmo_zh.run.reporter import first_ten
 
 DEFAULT_MODEL = LATEST / "model"
 # The name of the installed model that is used if there is no other.
@@ -111,7 +112,7 @@ def explain_no_bundle(path: Path) -> str:
         return message.format(path=path, step=_("Next: {command}").format(command=command("info", path)))
     names = [*MODELS, *([str(DEFAULT_MODEL)] if BundleLayout(DEFAULT_MODEL).info.is_file() else [])]
     step = _("Known names: {names}. Next: {command}").format(
-        names=", ".join(names) or _("none"), command=train_command()
+        names=first_ten(names) or _("none"), command=train_command()
     )
     what = _("{path} is not a model bundle. {step}") if path.exists() else _("{path} does not exist. {step}")
     return what.format(path=path_from_here(path), step=step)

@@ -318,7 +318,7 @@ class KeywordOptions(CountOptions):
         metavar="CONDITION",
     )
     against: Path | None = declare(
-        None, "Compare all lines with this index. Cannot be combined with --where.", metavar="INDEX"
+        None, "Compare all lines with this index. Cannot be combined with --where or --against-where.", metavar="INDEX"
     )
     min_count: int = declare(5, "Leave out words that occur less often than this in both sets together.", least=1)
 

@@ -28,6 +28,7 @@ from elmo_zh.config.declare import declare
 from elmo_zh.contexts import SCORE_FORMATS, ScoreOptions
 from elmo_zh.errors import CorpusError, OptionError
 from elmo_zh.language import _
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.run.tables import TABLE_SUFFIXES, chosen_format, save_rows
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ def _score_pairs(common: Common, files: tuple[str, ...], pairs: str) -> None:
         bundle = load_model(common, common.model)
         scores = list(iter_pair_scores(LineScorer(bundle), texts, names, common.console))
         if not scores:
-            raise CorpusError.no_text(", ".join(files))
+            raise CorpusError.no_text(first_ten(files))
         if common.output:
             rows = ({**pair._asdict(), "is_right": int(pair.judgements()["right"])} for pair in scores)
             save_rows(rows, common.output)

@@ -225,7 +225,7 @@ class IndexJob:
                 "{names}: no word to index among {numbers}. Lower --min-count, use more text, or write the words of"
                 " --words as the segmenter splits them."
             ).format(
-                names=", ".join(text.name for text in self.texts[:3]),
+                names=first_ten([text.name for text in self.texts]),
                 numbers=counted(int(words.counts.sum()), "{number} token", "{number} tokens"),
             )
         )

@@ -137,7 +137,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
             _(
                 "At least two periods are needed. Use several indexes, or --periods with a column that has several"
                 " values. Columns of {path}: {columns}"
-            ).format(path=indexes[0].path, columns=", ".join(indexes[0].columns))
+            ).format(path=indexes[0].path, columns=first_ten([*indexes[0].columns]))
         )
     return tuple(periods)
 

@@ -18,7 +18,7 @@ from elmo_zh.invocation import command
 from elmo_zh.language import N_, _
 from elmo_zh.run.files import read_json
 from elmo_zh.run.outputs import require_unchanged
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 
 # Bump it when a program that knows the old number would misread the new files.
 INDEX_FORMAT = 3
@@ -183,7 +183,7 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
         return grouped
     if name not in columns:
         message = _("{option}: the texts have no column {name}. Their columns are: {columns}")
-        raise ConfigError(message.format(option=option, name=name, columns=", ".join(columns)))
+        raise ConfigError(message.format(option=option, name=name, columns=first_ten([*columns])))
     return columns[name]
 
 

@@ -341,7 +341,7 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
     cell = record.columns.get(name, record.columns.get(f"column {name}"))
     if cell is None:
         source, line = text.place(number)
-        others = ", ".join(other.removeprefix("column ") for other in record.columns)
+        others = first_ten([other.removeprefix("column ") for other in record.columns])
         raise CorpusError(
             _(
                 "{source}: record {line} has no column {name}; besides the first sentence it has: {value}. Correct the"

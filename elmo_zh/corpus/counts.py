@@ -12,7 +12,7 @@ from unicodedata import category
 import msgspec
 
 from elmo_zh.language import N_, _
-from elmo_zh.run.reporter import joined
+from elmo_zh.run.reporter import first_ten, joined
 
 MOST_EXAMPLES = 5
 READING = N_("Reading {name}: {kinds}")
@@ -169,10 +169,10 @@ def reasons_line(numbers: Mapping[str, int]) -> str:
 def skipped_lines(passed_over: Mapping[str, Found]) -> Iterator[str]:
     """Yield one message for each reason why files were skipped, with the first names."""
     for reason, found in sorted(passed_over.items()):
-        names, shown = ", ".join(found.examples[:3]), _(reason)
+        shown = _(reason)
         if found.count > 3:
-            names, shown = f"{names}, ...", _("{name}: {value}").format(name=shown, value=f"{found.count:,}")
-        yield _(SKIPPED).format(reason=shown, names=names)
+            shown = _("{name}: {value}").format(name=shown, value=f"{found.count:,}")
+        yield _(SKIPPED).format(reason=shown, names=first_ten(found.examples[:3], found.count))
 
 
 LONGEST_EXAMPLE = 80

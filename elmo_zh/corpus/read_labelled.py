@@ -140,7 +140,7 @@ def _format_of(text: DecodedText, reading: Reading) -> str:
 
 
 def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
-    conll = _("{name} looks like CoNLL. Use task fit tag or, for one label per text, add: --input-format tsv").format(
+    conll = _("{name} looks like CoNLL. Use KIND tag or, for one label per text, add: --input-format tsv").format(
         name=text.name
     )
     if kind == "conll":

@@ -8,6 +8,7 @@ from itertools import chain
 
 from elmo_zh.bundle.read import Bundle
 from elmo_zh.language import _
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.normalise import build_normaliser
 from elmo_zh.vocabulary.vocabulary import UNKNOWN_ID
 
@@ -37,7 +38,7 @@ def describe_unknown_rate(
     ).format(
         num_unknown=f"{num_unknown / num_tokens:.1%}",
         num_tokens=f"{num_tokens:,}",
-        value=", ".join(word[:_SHOWN_CHARACTERS] for word in most_frequent),
+        value=first_ten([word[:_SHOWN_CHARACTERS] for word in most_frequent]),
         rate=f"{rate:.1%}",
     )
 

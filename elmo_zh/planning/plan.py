@@ -229,7 +229,7 @@ def make_plan(
         reporter.note(line)
     trial = try_stages(sample, config, limits.seconds)
     if not count_han(trial.words):
-        reporter.warn(_("The text contains no Chinese characters. Check that it is the right corpus."))
+        reporter.warn(_("The sample contains no Chinese characters. Check that this is the right corpus."))
     words = words_of(trial.words.values(), trial.factor, config.vocab.min_count)
     rows = max(trial.counts["rows"], min(words.frequent + len(SPECIALS), config.vocab.size or math.inf))
     figures = {"characters": sample.totals["characters"]}

@@ -28,7 +28,7 @@ from elmo_zh.engine import EngineChoice
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_
 from elmo_zh.run.job import Files, FinishedPart, Json, Step, Work, run_job
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.segmenting.duplicates import RepeatedLines, find_repeated
 from elmo_zh.segmenting.extract import Extract, NumberedSource, TextShard, cut
 from elmo_zh.segmenting.heldout import (
@@ -292,7 +292,7 @@ def _add_up(result: SegmentedCorpus) -> None:
 
 
 def _no_text_error(corpus: Sources, result: SegmentedCorpus) -> CorpusError:
-    names = ", ".join(source.name for source in corpus.sources[:3])
+    names = first_ten([source.name for source in corpus.sources])
     left_out = sorted((result.total.passed_over | result.total.dropped).items())
     reasons = reasons_line({reason: found.count for reason, found in left_out})
     return CorpusError.no_text(f"{names} ({reasons})" if reasons else names)

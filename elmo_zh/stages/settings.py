@@ -20,7 +20,7 @@ from elmo_zh.errors import NO_EFFECT, BundleError, ConfigError, RunError
 from elmo_zh.language import _
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import describe_settings, is_in_training, load_record, require_files
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.run.stage_table import SEGMENT, TRAIN, VOCAB, Stage
 from elmo_zh.text.segmenters import describe_segmenter
 
@@ -196,4 +196,4 @@ def require_same_text(bundle: "Bundle", settings: Mapping[str, Any], reporter: R
             "{path} was trained on text prepared differently ({listed}), so the words of this run would not match the"
             " model's. Segment the corpus again, with the model's settings and its version of the segmenter."
         )
-        raise RunError(message.format(path=bundle.path, listed=", ".join(changes)))
+        raise RunError(message.format(path=bundle.path, listed=first_ten(changes)))

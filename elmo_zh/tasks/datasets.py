@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,12 +29,11 @@ from elmo_zh.corpus.readers.examples import (
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _, ngettext
 from elmo_zh.run.files import file_digest
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.text.script import HAN
 
 HELD_OUT_FRACTION = 0.1
 _WORDS = re.compile(r"[^\W_]+")
-_SHOWN_LABELS = 10
 # If a larger fraction of the texts has no Han character, they are in another language or are numbers.
 _WITHOUT_CHINESE = 0.95
 Numbers = NDArray[np.int64]
@@ -143,8 +141,9 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]
         if len(distinct) < 2 or fold > fold_of.max():
             raise CorpusError(
                 _(
-                    "{folds} folds need more examples than the {number} in this file. Use more data, or lower --folds."
-                ).format(folds=num_folds, number=f"{len(dataset.examples):,}")
+                    "{folds} folds need more than the {number} distinct examples in this file. Use more data, or lower"
+                    " --folds."
+                ).format(folds=num_folds, number=f"{len(np.unique(place)):,}")
             )
         is_dev = place[others] <= distinct[max(1, round(HELD_OUT_FRACTION * len(distinct))) - 1]
         splits.append(Split(others[~is_dev], others[is_dev], np.flatnonzero(fold_of == fold)))
@@ -179,7 +178,7 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
 
 
 def _listed(files: Sequence[Path]) -> str:
-    return textwrap.shorten(", ".join(path.name for path in files), 200, placeholder=" ...")
+    return first_ten([path.name for path in files])
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
@@ -348,7 +347,7 @@ def warn_of_new_labels(
                 number=f"{new.total():,}",
                 total=f"{labels.total():,}",
                 part=_(part),
-                labels=", ".join(label[:40] for label in sorted(new)[:_SHOWN_LABELS]),
+                labels=first_ten([label[:40] for label in sorted(new)]),
             )
         )
     return 2 * new.total() > labels.total()

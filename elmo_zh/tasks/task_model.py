@@ -24,7 +24,7 @@ from elmo_zh.invocation import command
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest, read_json, write_json
 from elmo_zh.run.outputs import require_unchanged, write_mark
-from elmo_zh.run.reporter import Reporter
+from elmo_zh.run.reporter import Reporter, first_ten
 from elmo_zh.tasks.datasets import report_reading, warn_of_new_labels
 from elmo_zh.tasks.encode_texts import (
     FIRST_CHARACTER,
@@ -295,7 +295,7 @@ class TaskModel:
                 _(
                     "{data}: most labels are new to the task, which knows {known}. Use data with the task's"
                     " labels, or name the column that holds them: --label-column NAME"
-                ).format(data=data, known=", ".join(count_labels([known], marks_spans=marks_spans))[:200])
+                ).format(data=data, known=first_ten([*count_labels([known], marks_spans=marks_spans)]))
             )
         metric = main_metric(settings, description.scheme)
         scores = score_answers([example.labels for example in examples], self.answers(examples), metric)

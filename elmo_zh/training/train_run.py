@@ -17,7 +17,7 @@ from elmo_zh.pictures.canvas import can_draw, in_language, save_picture
 from elmo_zh.pictures.figures import training_figure
 from elmo_zh.run.layout import RunDir
 from elmo_zh.run.record import StageResult
-from elmo_zh.run.reporter import Reporter, format_bytes, format_seconds
+from elmo_zh.run.reporter import Reporter, first_ten, format_bytes, format_seconds
 from elmo_zh.training.checkpoint import CheckpointFolder, MetricsFile
 from elmo_zh.training.computation import Computation, choose_computation, require_memory
 from elmo_zh.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -100,7 +100,7 @@ def _choose_computation(
     computation = choose_computation(config.train, config.model, device, known)
     if differences := computation.differences(previous):
         message = _("From here on, the results may differ slightly from an uninterrupted run's: {differences}.")
-        reporter.warn(message.format(differences=", ".join(differences)))
+        reporter.warn(message.format(differences=first_ten(differences)))
     return computation
 
 

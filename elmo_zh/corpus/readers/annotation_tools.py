@@ -82,7 +82,7 @@ def labels_in(where: str, value: Any, field: str) -> Any:
             return value
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
         raise CorpusError(
-            _("{where} has spans in {field}. Use task fit tag; from Label Studio, export as JSON-MIN.").format(
+            _("{where} has spans in {field}. Use KIND tag; from Label Studio, export as JSON-MIN.").format(
                 where=where, field=field
             )
         )

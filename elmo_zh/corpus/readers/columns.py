@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.script import count_han
 
 # Names of columns, in order of preference, in lower case.
@@ -68,7 +69,7 @@ def is_number(cell: str) -> bool:
 
 def shown_names(names: Sequence[str]) -> str:
     """Return the first names of columns or fields on one line, each truncated to 20 characters."""
-    return ", ".join(" ".join(name.split())[:20] for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    return first_ten([" ".join(name.split())[:20] for name in names])
 
 
 def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:

@@ -31,12 +31,11 @@ from elmo_zh.corpus.readers.rows import (
 from elmo_zh.corpus.text_files import lines_of
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import N_, _
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.script import count_han
 
 # Reason in a tally.
 WITHOUT_FIELD = N_("records without the text field")
-# How many names a message shows at most.
-_NOTED_FIELDS, _LISTED_PATHS = 5, 8
 _SAMPLE_ROWS, _SAMPLE_RECORDS, _SAMPLE_TEXTS = 200, 50, 2000
 # The fields of wikiextractor --json, whose texts have the language variants of the Chinese Wikipedia.
 _WIKI_FIELDS = {"id", "url", "title", "text"}
@@ -44,8 +43,7 @@ _WIKI_FIELDS = {"id", "url", "title", "text"}
 
 def other_fields_note(others: Mapping[str, int]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
-    names = ", ".join(name.removeprefix("column ") for name, _count in Counter(others).most_common(_NOTED_FIELDS))
-    names += ", ..." if len(others) > _NOTED_FIELDS else ""
+    names = first_ten([name.removeprefix("column ") for name, _count in Counter(others).most_common()])
     message = _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME")
     return message.format(names=names)
 
@@ -56,9 +54,9 @@ def parse_fields(field: str) -> tuple[str, ...]:
 
 
 def listed(paths: Iterable[str]) -> str:
-    """List the first paths for a message, leaving out the empty path of a bare text."""
+    """List the first paths for a record, in English, leaving out the empty path of a bare text."""
     names = sorted(filter(None, set(paths)))
-    return ", ".join(names[:_LISTED_PATHS]) + (", ..." if len(names) > _LISTED_PATHS else "")
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 class _Opened(NamedTuple):

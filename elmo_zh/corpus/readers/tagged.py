@@ -31,6 +31,7 @@ from elmo_zh.corpus.readers.examples import (
 )
 from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
+from elmo_zh.run.reporter import first_ten
 from elmo_zh.text.script import HAN, count_han
 
 # The number of columns in CoNLL-U; and, counted from 1, those of the word and of its universal part of speech.
@@ -44,8 +45,6 @@ _LONGEST_SENTENCE = 1000
 _LONG_TOKEN, _MOST_LONG = 20, 0.01
 # At least this fraction of the lines must have the most frequent number of columns.
 _ALIKE_FRACTION = 0.95
-# How many labels a note shows.
-_SHOWN_LABELS = 8
 # A word and its tag as in running text: 我们/r, 我们_PN.
 _WORD_AND_TAG = re.compile(r"\S+[/_][A-Za-z]\S*")
 
@@ -87,8 +86,7 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
                 reason = _("tags that continue no span and so start one, as in conlleval")
                 notes.append(_("{name}: {value}").format(name=reason, value=f"{num_wrong:,}"))
     labels = count_labels((example.labels for example in examples), marks_spans=bool(scheme))
-    most = ", ".join(f"{shown(label[:20])} {count:,}" for label, count in labels.most_common(_SHOWN_LABELS))
-    most += ", ..." if len(labels) > _SHOWN_LABELS else ""
+    most = first_ten([f"{shown(label[:20])} {count:,}" for label, count in labels.most_common()])
     form = _("{name}: {value}").format(name=kind, value=f"{describe_tags(scheme, by_words=by_words)} ({most})")
     return Labelled(
         name=text.name,
