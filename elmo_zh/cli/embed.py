@@ -269,7 +269,7 @@ def _check_usage(common: Common, options: ScoreOptions) -> None:
     all_keeps = {**keep, "--keep-below": options.keep_below is not None}
     splits = {"--split-sentences": options.split_sentences, "--against": options.against is not None}
     if options.pairs is not None:
-        refuse_together("--pairs", {**forms, **all_keeps, **splits})
+        refuse_together("--pairs", {**forms, **all_keeps, **splits, "--engine": common.engine != "local"})
         return
     if options.keep_below is not None:
         refuse_together("--keep-below", {**keep, **forms})

@@ -296,7 +296,7 @@ def _splits(fit: FitJob, dataset: Dataset, folds: int | None, reporter: Reporter
                 "{count}-fold cross-validation tests on all {total} examples; --folds 1 would use only {num_tests}."
             ).format(count=folds, total=f"{len(dataset.examples):,}", num_tests=f"{num_tests:,}")
         )
-        return split_into_folds(dataset, folds, fit.files.seed)
+        return split_into_folds(dataset, folds, fit.files.seed, fit.files.limit)
     if folds > 1:
         raise OptionError.together("--folds", "--dev, --test, train.*")
     if not num_tests:

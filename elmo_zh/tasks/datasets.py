@@ -130,8 +130,11 @@ def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> Numb
     return numbers
 
 
-def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]:
-    """Return one split per fold, which is its test set; copies of a text are in the same part."""
+def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | None = None) -> list[Split]:
+    """Return one split per fold, which is its test set; copies of a text are in the same part.
+
+    With a limit, each split has at most that many training examples.
+    """
     fold_of = fold_numbers(dataset.examples, num_folds, seed)
     place = places(dataset.examples, seed, "dev")
     splits = []
@@ -146,7 +149,8 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]
                 ).format(folds=num_folds, number=f"{len(np.unique(place)):,}")
             )
         is_dev = place[others] <= distinct[max(1, round(HELD_OUT_FRACTION * len(distinct))) - 1]
-        splits.append(Split(others[~is_dev], others[is_dev], np.flatnonzero(fold_of == fold)))
+        train = choose_rows(dataset.examples, others[~is_dev], limit or len(others), seed)
+        splits.append(Split(train, others[is_dev], np.flatnonzero(fold_of == fold)))
     return splits
 
 
@@ -230,11 +234,7 @@ def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, need
     )
     rows = dataset.split.train
     if files.limit is not None and files.limit < len(rows):
-        reporter.note(
-            _("Using {limit} of {train} training examples (--limit).").format(
-                limit=f"{files.limit:,}", train=f"{len(rows):,}"
-            )
-        )
+        reporter.note(_("Using at most {limit} of the training examples (--limit).").format(limit=f"{files.limit:,}"))
         rows = choose_rows(examples, rows, files.limit, files.seed)
         dataset = replace(dataset, split=replace(dataset.split, train=rows))
     _check(dataset, reading, reporter)

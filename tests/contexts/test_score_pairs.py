@@ -106,6 +106,7 @@ def test_shared_contexts_change_no_cost(
     ("arguments", "message"),
     [
         (["--pairs", "good"], "--pairs 'good'"),
+        (["--pairs", "good,bad", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], "--pairs and --engine"),
         (["--pairs", "good,worse"], "record 1 has no column worse; besides the first sentence it has: bad, kind"),
     ],
 )

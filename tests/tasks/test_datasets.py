@@ -11,7 +11,7 @@ from tasks.labelled import CLASSIFY, TAG, lines, load, table, written
 
 from elmo_zh.config.task_settings import DataFiles
 from elmo_zh.errors import CorpusError
-from elmo_zh.tasks.datasets import find_files
+from elmo_zh.tasks.datasets import find_files, split_into_folds
 
 PARTS = ("train", "dev", "test")
 NAMES = [
@@ -85,6 +85,13 @@ def test_limits_are_nested(tmp_path: Path) -> None:
     whole, same, more, few = ({*load(DataFiles(data=path, limit=limit)).split.train.tolist()} for limit in limits)
     assert whole == same > more > few
     assert (len(more), len(few)) == (100, 30)
+    dataset = load(DataFiles(data=path))
+    folds = zip(*(split_into_folds(dataset, 3, 1, limit) for limit in limits), strict=True)
+    for split, same_split, _of_100, of_30 in folds:
+        assert split.train.tolist() == same_split.train.tolist()
+        assert {*of_30.train.tolist()} < {*split.train.tolist()}
+        assert len(of_30.train) == 30
+        assert of_30.test.tolist() == split.test.tolist()
 
 
 def rows_of_parts(form: str, parts: Sequence[str]) -> str:
