@@ -150,7 +150,7 @@ def _readable(records: Iterator[Record], text: DecodedText, config: TextConfig, 
         line = record.line
         if line.isascii() or not find(line):
             yield record
-        elif text.is_numbered:
+        elif text.is_numbered or config.bad_bytes == "strict":
             refuse_surrogates(line, number, text.name)
             yield record  # bad bytes have been refused, so the file itself has the mark
         elif config.bad_bytes == "skip-line":

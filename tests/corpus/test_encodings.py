@@ -138,6 +138,17 @@ def test_a_last_character_cut_in_half(tmp_path: Path, encoding: str) -> None:
     assert f" at offset {len(lines) + len('苹果山'.encode(encoding))} of the file. " in told
 
 
+def test_half_a_surrogate_pair_from_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(r'{"text": "今天\ud83d好"}' + '\n{"text": "我们去公园。"}\n', encoding="utf-8")
+    tally = Tally()
+    assert read(path, tally) == ["我们去公园。"]
+    assert items_of(tally) == {UNDECODABLE: 1}
+    assert read(path, bad_bytes="replace") == ["今天\ufffd好", "我们去公园。"]
+    told = message_of(CorpusError, lambda: read(path, bad_bytes="strict"))
+    assert told == f"{path}: record 1, character 3 is half of a surrogate pair. Correct the record."
+
+
 # Lines of any length in bounded pieces
 
 
