@@ -288,7 +288,7 @@ def find_senses(
         TypeError: If the word is not a string.
         ValueError: If a number is not a whole number, or out of range.
     """
-    check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
+    check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed, top=top)
     layer = usage_layer(index) if layer is None else layer
     index.vectors(layer)  # raises if the index does not have the layer
     numbers = index.occurrences(word)

@@ -46,7 +46,7 @@ class UnsuitableError(CorpusError):
 
 TOO_LARGE = N_("too large to be read in its format")
 CONVERT = N_("Convert it to plain text, or to CSV if it is a table.")
-CORRECT = N_("Correct the file, or read it as plain text: --input-format text")
+CORRECT = N_("Correct the file, or choose another --input-format.")
 # The first bytes of files that are not text, with the kind of file.
 _FOREIGN = {
     (b"%PDF-",): "PDF",
