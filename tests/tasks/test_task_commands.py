@@ -83,6 +83,12 @@ def test_a_classifier_and_pairs(sample_run: SampleRun) -> None:
     assert set(first["probabilities"]) == {"True", "False"}
     piped = elmo_zh("task", "predict", "-", "--task", "my-pairs", stdin=Path("pairs.csv").read_bytes())
     assert piped.stdout == answer.stdout
+    Path("both").mkdir()
+    Path("both/a.csv").write_bytes(b"%PDF-1.7")
+    written(Path(), "both/pairs.csv", Path("pairs.csv").read_text(encoding="utf-8"))
+    in_folder = elmo_zh("task", "predict", "both", "--task", "my-pairs")
+    assert in_folder.stdout == answer.stdout
+    assert "Skipped (" in in_folder.stderr
     assert " examples: accuracy " in elmo_zh("task", "score", "pairs.csv", "--task", "my-pairs").stdout.splitlines()[0]
 
 
