@@ -142,7 +142,7 @@ class Comparison:
         return max(models, key=lambda model: self.mean(model, self.shares[0]))
 
     def verdict(self) -> str:
-        """Return a verdict on ELMo by its lead over the best rival without it, on the largest share of the labels."""
+        """Return a verdict on ELMo, with its lead over the best rival without it on the largest share of the labels."""
         rival = self._best([model for model in self.models if not model.needs_elmo and model != MAJORITY])
         lead = self.leads[rival.name, self.shares[0]]
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
@@ -233,9 +233,9 @@ class CompareJob:
         cls, fit: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter, *, folds: int | None = None,
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
-        """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors.
+        """Read and split the data; the word2vec vectors are by default the model's.
 
-        Each of the `num_seeds` trainings of a setting draws its own labels.
+        Without `folds`, data that came undivided in one file is cross-validated if it has few test examples.
         """
         check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path
@@ -340,7 +340,7 @@ class _Study:
         return [MAJORITY, TFIDF, LINEAR_WORD2VEC, TFIDF_WORD2VEC, *others, LINEAR_ELMO, TFIDF_ELMO, *networks]
 
     def settings(self) -> Iterator[Setting]:
-        """Yield the model, share, seed and fold of each training run, networks last; folds cycle through the seeds.
+        """Yield the model, share, seed and fold of each training run, networks last; folds take the seeds in turn.
 
         Networks for classes are trained on the largest share only, because linear models learn more from few labels.
         """

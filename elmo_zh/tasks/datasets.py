@@ -131,7 +131,7 @@ def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> Numb
 
 
 def split_into_folds(dataset: Dataset, num_folds: int, seed: int) -> list[Split]:
-    """Return one split per fold, with the fold as test examples; copies of a text are in the same part."""
+    """Return one split per fold, which is its test set; copies of a text are in the same part."""
     fold_of = fold_numbers(dataset.examples, num_folds, seed)
     place = places(dataset.examples, seed, "dev")
     splits = []

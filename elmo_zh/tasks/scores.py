@@ -224,7 +224,7 @@ def score_answers(gold: Answers, answers: Answers, metric: str) -> dict[str, Any
 
 
 def answer_majority(train: Answers, gold: Answers, metric: str) -> Answers:
-    """Return the most frequent training label for every text or unit; for numbers, their mean; for spans, no spans."""
+    """Answer each text or unit with the most frequent training label; numbers with their mean; spans with O."""
     counts = Counter(chain.from_iterable(train))
     usual: Any = OUTSIDE if metric == "f1" else max(sorted(counts), key=lambda label: counts[label])
     if metric == "spearman":

@@ -90,11 +90,11 @@ class TrainingState:
         return float(self.lines[self.best_epoch - 1]["dev_score"])
 
     def has_stopped_rising(self, patience: int) -> bool:
-        """Return whether the last `patience` epochs had no better development score."""
+        """Return whether the last `patience` epochs have not improved the best development score."""
         return bool(self.lines) and len(self.lines) - self.best_epoch >= patience
 
     def save(self, path: Path) -> None:
-        """Write all tensors: the best weights, the present weights and the state of the optimiser."""
+        """Write the best weights, the current weights and the state of the optimiser."""
         optimizer = state_tensors(self.optimizer)
         groups = {"best": self.best_weights, "head": self.head.state_dict(), "optimizer": optimizer}
         tensors = {f"{group}.{name}": value for group, members in groups.items() for name, value in members.items()}
