@@ -149,7 +149,7 @@ _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 
 
 def without_variants(text: str) -> str:
-    """Return wikitext with one word for each -{zh-hans:软件;zh-hant:軟體}-, in simplified Chinese if possible."""
+    """Return wikitext with -{zh-hans:软件;zh-hant:軟體}- replaced by its word in simplified Chinese, if possible."""
     return _VARIANTS.sub(_one_variant, text) if "-{" in text else text
 
 
