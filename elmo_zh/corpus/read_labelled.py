@@ -180,7 +180,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
-    """Leave out examples labelled `_NO_LABEL` if at least two others exist, all starting with a letter or digit."""
+    """Leave out examples with `_NO_LABEL` if at least two other labels exist, all starting with a letter or digit."""
     others = {example.labels[0] for example in examples} - {_NO_LABEL}
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples
