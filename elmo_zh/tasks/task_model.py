@@ -321,8 +321,8 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
         return folder
     raise BundleError(
         _(
-            "{path}, the model that {path2} was trained on, was not found at that path, beside the task or among the"
-            " installed models. Specify the folder of the original model with --model, or in Python with"
+            "The model that {path2} was trained on was not found at {path}, beside the task or among the installed"
+            " models. Specify the folder of the original model with --model, or in Python with"
             " TaskModel.load(path, model=...). {advice}"
         )
         .format(path=path, path2=layout.path, advice=explain_no_starter(path))
