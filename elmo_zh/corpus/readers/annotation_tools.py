@@ -1,4 +1,4 @@
-"""Read the output of annotation tools: texts with spans, choices, and records that were rejected or skipped.
+"""Read the output of annotation tools, texts with spans or choices, and leave out rejected and skipped records.
 
 A record is {"text": ..., "entities": [[start, end, type], ...]}, where a span may also be an object with start, end and
 label. CLUENER's records are {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. If the file has the text of
@@ -52,7 +52,7 @@ _MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
 
 
 def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the number and fields of each JSON record, but count rejected and skipped ones in `left_out` by reason."""
+    """Yield the number and fields of each JSON record; rejected and skipped ones are only counted, by reason."""
     for number, record in iter_rows(text, "jsonl"):
         where = f"{text.name}: " + _("record {number}").format(number=number)
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
@@ -136,7 +136,7 @@ class _Convention(NamedTuple):
 def read_spans(
     text: DecodedText, records: Sequence[tuple[int, Mapping[str, Any]]], text_column: str, label_column: str
 ) -> tuple[list[Example], list[str], tuple[str, ...]]:
-    """Return examples with a BIOES tag per character, notes on the reading, and the text and spans fields' names."""
+    """Return examples with a BIOES tag per character, notes on the reading, and the fields of texts and spans."""
     if not records:
         raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
     others = Counter[str]()

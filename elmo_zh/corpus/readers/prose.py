@@ -36,7 +36,7 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines of prose of a page, which is parsed without building a tree."""
+    """Yield a page's lines of prose; the parser builds no tree."""
     etree = import_extra("lxml.etree", f"{text.name} (HTML)")
     require_length(text, _LONGEST_HTML, "HTML")
     page = _Page(tally)

@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of a table, or the records of JSON, with the first ones as a sample by which columns are chosen.
+    """The rows of a table, or the records of JSON, with a sample of the first ones, from which columns are chosen.
 
     Attributes:
         name: Name of the file.

@@ -130,8 +130,8 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
 
     Raises:
         UnlabelledError: If the first line has a single column.
-        CorpusError: If another line is not a token with its tag, the number of columns varies often, or a long file has
-            no blank lines between sentences.
+        CorpusError: If another line is not a token with its tag, lines often differ in their number of columns, or a
+            long file has no blank lines between sentences.
     """
     sentences: list[Sentence] = [[]]
     num_columns, is_conllu, has_tabs = Counter[int](), False, False
@@ -198,7 +198,7 @@ def _place(column: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sentence]) -> bool:
-    """Return whether nearly all tokens are a character and its place in a word: 0 or one more than the last one."""
+    """Return whether nearly all tokens are a character and its place in a word: 0 or the previous place plus 1."""
     fitting = Counter[bool]()
     for sentence in sentences:
         matches = [_NUMBERED.fullmatch(token) for token, _tag in sentence]

@@ -187,7 +187,7 @@ def num_unclosed(source: str) -> int:
 
 
 class _Page:
-    """A page as a list of characters, from which markup is taken out; the parser says where it starts and ends."""
+    """A page as a list of characters, from which markup is taken out where the parser has found it."""
 
     def __init__(self, source: str, tally: Tally) -> None:
         import wikitextparser
