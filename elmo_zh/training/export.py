@@ -148,7 +148,7 @@ def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
 
 _MOST_SOURCES = 50
 _HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
-_TOKEN_MODE_LIMIT = """\
+_UNKNOWN_WORDS_LIMIT = """\
 - elmo-zh composes the vector of a word outside the vocabulary from the known words in it; other programs give it the \
 vector of `<UNK>`.
 """
@@ -166,7 +166,7 @@ def _model_card(run: RunDir, config: Config, source: BundleContent) -> str:
         "Model": table(("", ""), _rows(train, source, config)),
         "Text": _describe_text(segment),
         "Figures": _describe_figures(train.get("counts") or {}, source.training.get("heldout")),
-        "Limits": _TOKEN_MODE_LIMIT * (source.shape.characters is None) + _LIMITS,
+        "Limits": _UNKNOWN_WORDS_LIMIT * (source.shape.characters is None) + _LIMITS,
     }
     shown = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
     return f"---\n{_HUB_HEADER}{header}---\n\n# Model card: {visible(run.name)}\n\n{about}\n\n{shown}\n"
