@@ -63,8 +63,8 @@ def claimed_output(
 ) -> Iterator[None]:
     """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
 
-    Only an output for which `is_own` is true is replaced, or an empty folder. `names` are the caller's names for the
-    output and `force`.
+    Only an empty folder, or an output for which `is_own` is true, may be replaced. `names` are the caller's names for
+    the output and `force`.
     """
     gaps = {"path": output, "option": names[0], "force": names[1]}
     require_no_input(output, inputs, names[0])

@@ -1,8 +1,8 @@
 """The next-token loss and its gradient, computed together for one chunk of predictions at a time.
 
 With scores s and p = exp(s) / sum exp(s), a prediction costs -log p(target), and the gradient of its scores is p less 1
-at the target. Both are available as soon as the scores are, so nothing the size of predictions x words is ever kept.
-Products run in one dtype (float32 or bfloat16), sums in the dtype of the weights.
+at the target. Both are available as soon as the scores are, so nothing of size predictions x words is kept for the
+backward pass. Products run in one dtype (float32 or bfloat16), sums in the dtype of the weights.
 """
 
 from dataclasses import dataclass
