@@ -1,7 +1,7 @@
 """Every setting of the pipeline, with its default, its meaning and its allowed values; section text is imported.
 
 The defaults equal `configs/small.toml`. Changing a field marked `free` (such as the device, the number of threads or
-how often to evaluate) never makes a finished stage out of date.
+how often to evaluate) does not make a finished stage out of date.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class VocabConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Word2vecConfig(Section):
-    """Initial token embeddings, trained with word2vec on the training text."""
+    """The initial token embeddings: word2vec vectors, trained on the text or read from a file, or random numbers."""
 
     enabled: bool = declare(
         True, "Start the token embeddings (in character mode, the softmax) from word2vec; false starts them at random."
@@ -285,7 +285,7 @@ class TrainConfig(Section):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a sentence for values that contradict each other."""
+        """Yield a sentence if neither max_tokens nor epochs limits the training."""
         if self.max_tokens == 0 and self.epochs == 0:
             yield str(ConfigError.needs("train.max_tokens = 0", "train.epochs > 0"))
 
@@ -336,7 +336,7 @@ class Config:
     embed: EmbedConfig = EmbedConfig()
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each value out of range or combination that cannot be trained, over all sections."""
+        """Yield a sentence for each value that is not allowed or contradicts another one, over all sections."""
         for section in fields(self):
             yield from getattr(self, section.name).problems()
         if self.model.mode == "character" and not self.train.train_embeddings:

@@ -16,7 +16,7 @@ CORPUS = (*READING, *CLEANING)
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(Section):
-    """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
+    """How raw text becomes sentences and tokens; bundles record what embedding needs to prepare text the same way."""
 
     segmenter: str = declare("jieba", "Segmenter: {choices}.", choices=SEGMENTERS)
     jieba_hmm: bool = declare(
