@@ -64,8 +64,8 @@ class Registry:
             package = point.dist.name if point.dist is not None else point.value
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             message = _(
-                "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
-                " pip install --force-reinstall {package}"
+                "The {kind} {name} of the package {package} cannot be loaded ({reason}). Reinstall or update this"
+                " package, or choose another {kind}."
             )
             values = {"kind": _(self.kind), "name": name, "package": package, "reason": reason}
             raise ConfigError(message.format(**values)) from None

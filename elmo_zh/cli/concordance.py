@@ -45,7 +45,7 @@ _table_option = shared_options(
 
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> "ReadTexts":
-    """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
+    """Read an index or files; with queries, only those lines of the files that may match one are segmented."""
     from elmo_zh.concordance.kwic import ReadTexts
     from elmo_zh.concordance.query import TokenTable, may_match, names_in_condition, wanted_lines
     from elmo_zh.contexts.index import ContextIndex
