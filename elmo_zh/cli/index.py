@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that the
-    segment command reads, a folder, or - for standard input. INDEX is a folder that contains the vectors of words in
-    their sentences, and the sentences themselves; docs/indexes.md describes it. An interrupted command resumes if it
-    is run again.
+    Use it before neighbours, senses and drift; other commands, such as explore and concordance, can use the index too.
+    FILE is a text in any format that the segment command reads, a folder, or - for standard input. INDEX is a folder
+    that contains the vectors of words in their sentences, and the sentences themselves; docs/indexes.md describes it.
+    An interrupted command resumes if it is run again.
 
     \b
     Example:
