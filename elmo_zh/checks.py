@@ -1,7 +1,7 @@
-"""Check the arguments of Python calls, and raise a one-line error for a wrong one.
+"""Check the arguments of Python calls and some options; raise a one-line error for the first wrong one.
 
-Most messages have one form: "embed: sentences[1] is None; expected a string". The first word is the function that
-the user called, the second the name of the argument.
+Most messages have one form: "embed: sentences[1] is None; expected a string". The first word is the function or
+command that the user called, the second the argument or option.
 
 Without these checks a string would pass as a list of its characters, and None, bytes and numbers as unknown words.
 """
@@ -40,7 +40,7 @@ def _show(value: object) -> str:
 
 
 def check_arguments(call: str, group: type, kind: type[Exception] = ValueError, **values: Any) -> None:
-    """Raise `kind` unless each value is allowed by the field of that name that the dataclass `group` declares."""
+    """Raise `kind` for a value that is not allowed by the field with its name in the dataclass `group`."""
     for name, value in values.items():
         check_value(values_of(group)[name], value, call, kind)
 
@@ -74,7 +74,7 @@ def check_layers(
     among: Sequence[str] = LAYER_NAMES,
     kind: type[Exception] = ValueError,
 ) -> Layers:
-    """Return layers that a model has, given by one of the names in `among` or by numbers; raise `kind` otherwise."""
+    """Return `value` as `Layers`; raise `kind` unless it is a name in `among` or numbers of the model's layers."""
     try:
         return Layers(value).require(num_layers, *among)
     except ValueError:
@@ -124,7 +124,10 @@ def check_token_sentences(given: object, call: str, name: str = "sentences") -> 
 
 
 def check_vectors(given: Any, shape: tuple[int | None, ...], call: str, name: str) -> "NDArray[np.float32]":
-    """Return `given` as float32; raise TypeError or ValueError unless it is finite and has this shape (None: any)."""
+    """Return `given` as float32; raise TypeError if it is not numeric, ValueError if not finite or not of this shape.
+
+    None in `shape` stands for any length.
+    """
     import numpy as np
 
     array = np.asarray(given)

@@ -1,8 +1,8 @@
-"""The names in settings and options that stand for code, with where to find that code; and shared choices.
+"""The names in settings and options that stand for code, each with the module of that code; and shared choices.
 
 Settings, help texts and errors read these tables, so that no name is listed twice. To add a segmenter or a format,
-write its module and one line here (docs/adding.md). Other packages add theirs through entry points. Modules are
-imported on first use, so that `elmo-zh --help` stays fast.
+write its module and one line here (docs/adding.md). Other packages can add segmenters, corpus formats and models
+through entry points. Modules are imported on first use, so that `elmo-zh --help` stays fast.
 """
 
 import importlib
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """The names that can be chosen, each with the module that implements it, or an object in that module.
+    """Names that can be chosen; all but those in `also` stand for a module or an object in one.
 
-    Iterate over a registry for the names.
+    Iterating over a registry yields all its names.
     """
 
     kind: str  # The kind of thing that the names stand for, such as "segmenter"; used in messages
@@ -64,8 +64,8 @@ class Registry:
             package = point.dist.name if point.dist is not None else point.value
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             message = _(
-                "The {kind} {name} of the package {package} cannot be loaded ({reason}). Install it again with:"
-                " pip install --force-reinstall {package}"
+                "The {kind} {name} of the package {package} cannot be loaded ({reason}). Reinstall or update this"
+                " package, or choose another {kind}."
             )
             values = {"kind": _(self.kind), "name": name, "package": package, "reason": reason}
             raise ConfigError(message.format(**values)) from None

@@ -78,7 +78,7 @@ def install_line(extra: str) -> str:
 
 
 def starter_line() -> str:
-    """Return the command that installs the starter model, whose package is a folder of the project."""
+    """Return the command that installs the starter model: from its folder in a checkout, otherwise from a wheel."""
     folder = _CHECKOUT / "data" / "starter"
     path = shlex.quote(str(path_from_here(folder))) if folder.is_dir() else "elmo_zh_starter-*.whl"
     return f"{_pip()} install {path}"

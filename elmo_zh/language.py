@@ -3,8 +3,8 @@
 A message to people is translated where it arises, then its named placeholders are filled; it is never an f-string:
     raise RunError(_("{path} is missing. Run train first.").format(path=path))
 
-A string outside functions is marked with `N_` and translated where it is shown: `_(TITLE)`. Help needs no mark. JSON,
-data files, logs, and the ValueErrors and TypeErrors of the Python API stay English. `make messages` collects messages.
+A string outside functions is marked with `N_` and translated where it is shown: `_(TITLE)`. Help needs no mark. Names
+in JSON and data files, and ValueErrors and TypeErrors of Python calls, stay English. `make messages` collects messages.
 """
 
 import gettext

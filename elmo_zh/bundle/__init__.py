@@ -1,7 +1,4 @@
-"""The model bundle: a self-contained folder that this program and others can read.
-
-This module names a bundle's files, and the forms in which a model can be exported.
-"""
+"""The model bundle: the names of its files, and the forms in which a model can be exported."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +12,14 @@ _OTHER_LAYOUT_FILES = {"options.json", "model.hdf5", "model.safetensors", "vocab
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether a folder is a bundle, or a model in another layout and nothing else, so it may be replaced."""
+    """Return whether a folder may be replaced: it is a bundle, or has only the files of a model in another layout."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return "bundle.json" in names or ("options.json" in names and names <= _OTHER_LAYOUT_FILES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BundleForm:
-    """The form of an exported model."""
+    """The layout and the data type of an exported model."""
 
     layout: str = declare(
         "bundle",
@@ -31,7 +28,7 @@ class BundleForm:
     )
     dtype: str = declare(
         "float32",
-        "Data type of the weights. float16 at least halves the files' size, and all supported programs can read it.",
+        "Data type of the weights. float16 takes half the space of float32.",
         choices=WEIGHT_DTYPES,
     )
 
@@ -41,7 +38,7 @@ FLOAT32_BUNDLE = BundleForm()
 
 
 class BundleLayout:
-    """Names every file of a bundle."""
+    """The paths of the files in a bundle."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +58,7 @@ class BundleLayout:
         self.card = path / "model_card.md"
 
     def digested(self) -> list[Path]:
-        """Return the existing files whose digests are recorded in bundle.json."""
+        """Return the files whose digests bundle.json records: the required ones, and the optional ones that exist."""
         required = [self.options, self.weights, self.character_counts, self.golden]
         optional = [self.vocab, self.vocab_embedding, self.word2vec, self.warm_state, self.alphabet]
         return [*required, *(path for path in (*optional, self.user_dictionary) if path.exists())]

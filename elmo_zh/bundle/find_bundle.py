@@ -1,4 +1,4 @@
-"""Find a bundle by its folder or by the name of an installed model; otherwise, explain what is there instead."""
+"""Find a bundle by its path, installed name or digest, or explain what is there instead."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,13 @@ _LARGEST_INFO_BYTES = 2**24
 
 
 def find_bundle(model: str | PathLike[str]) -> Path:
-    """Return the folder of a bundle, given as a path or as the name of an installed model; a path takes precedence."""
+    """Return the folder of a model, given as a path or by its installed name; an existing path takes precedence.
+
+    The folder may be missing, or not be a bundle.
+
+    Raises:
+        BundleError: If the installed model cannot be loaded.
+    """
     path = Path(model)
     if path.exists() or len(path.parts) != 1 or path.name not in MODELS:
         return path
@@ -60,7 +66,11 @@ def _iter_installed() -> Iterator[tuple[str, Path]]:
 
 
 def find_same_bundle(digest: str, path: Path, owner: Path) -> Path | None:
-    """Find a model by its digest: beside its `owner`, among installed models or at its old path; None if it is gone."""
+    """Return the folder of the model with which `owner` was made, found by its digest, or None if it is gone.
+
+    It is looked for under each folder that contains `owner` (by the last parts of its old `path`), among the installed
+    models, and at `path`.
+    """
     parts = path.relative_to(path.anchor).parts
     beside = (above.joinpath(*parts[first:]) for above in owner.resolve().parents for first in range(len(parts)))
     for folder in chain(beside, (folder for __, folder in _iter_installed()), [path]):
@@ -74,14 +84,18 @@ def other_model(owner: Path, made_with: str, digest: str, given: Path, given_dig
     """Return the error for a given model that is not the model (by its digest) with which `owner` was made."""
     own, other = (full.removeprefix("sha256:")[:_SHOWN_DIGITS] for full in (digest, given_digest))
     message = _(
-        "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Use the first one"
-        " with --model, or write {path} again."
+        "{path} was made with the model {model} ({own}), but {given} is a different model ({other}). Specify the first"
+        " model with --model, or recreate {path}."
     )
     return BundleError(message.format(path=owner, model=made_with, own=own, given=given, other=other))
 
 
 def default_bundle() -> Path:
-    """Return the folder of the default model: $ELMO_ZH_MODEL, else runs/latest/model, else the installed starter."""
+    """Return the folder of the default model: $ELMO_ZH_MODEL, else runs/latest/model, else the installed starter.
+
+    Raises:
+        BundleError: If there is no bundle there.
+    """
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL
     if BundleLayout(path).info.is_file():

@@ -1,4 +1,4 @@
-"""Read and write options.json; only this module knows the published names of the biLM's settings."""
+"""Read and write options.json, where the settings of the biLM have their published names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,7 +76,7 @@ class _Options(Struct):
 
 
 def training_options(train: TrainConfig, num_train_tokens: int, num_epochs: float) -> dict[str, Any]:
-    """Return the training options of options.json; `carry_state` is our own, and other programs ignore it."""
+    """Return the training options of options.json; `carry_state` is ours, and other programs ignore it."""
     return {
         "carry_state": train.carry_state,
         "dropout": train.dropout,
@@ -93,7 +93,7 @@ TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
 
 
 def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
-    """Return the published options; token mode has no char_cnn, which is how readers recognise it."""
+    """Return the content of options.json; readers recognise token mode because it has no char_cnn."""
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:
         options["n_tokens_vocab"] = num_tokens

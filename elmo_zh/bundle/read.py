@@ -47,7 +47,7 @@ UNKNOWN_SEGMENTER = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """The training of a model: its run, the first sources as the user named them, and the date (ISO 8601)."""
+    """The training of a model: its run, the first few of its sources by name, their number, and the date (ISO 8601)."""
 
     run: str = ""
     corpus: Sequence[str] = ()
@@ -96,14 +96,14 @@ class BundleContent:
         return options_of(self.shape, self.training_options, len(self.vocabulary) if self.vocabulary else None)
 
     def trained_preparation(self) -> TextPreparation | None:
-        """Return a preparation that tokenises as in training, or None if that is unknown."""
+        """Return a preparation that tokenises as in training, or None if the text settings are unknown."""
         split = self.vocabulary.split if self.vocabulary else None
         return TextPreparation.build(self.text, self.user_dictionary, split) if self.text else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle(BundleContent):
-    """A loaded model bundle, without the word2vec vectors."""
+    """A loaded model bundle; `load_bundle` leaves out the word2vec vectors."""
 
     path: Path
     info: dict[str, Any]  # Content of bundle.json
@@ -136,7 +136,11 @@ class Bundle(BundleContent):
         return self.vocabulary
 
     def build_preparation(self, given_dictionary: Path | None = None) -> TextPreparation:
-        """Return a preparation that tokenises as in training, but keeps the words of a given dictionary whole."""
+        """Return a preparation that tokenises as in training, with a given user dictionary if there is one.
+
+        Raises:
+            BundleError: If the segmenter is unknown, missing or another version, or takes no further dictionary.
+        """
         if self.text is None:
             raise BundleError(_(UNKNOWN_SEGMENTER).format(path=self.path))
         there = self.info["segmenter"]
@@ -173,7 +177,7 @@ class Bundle(BundleContent):
 
 
 def describe_model(bundle: Bundle) -> dict[str, Any]:
-    """Describe a model by path, digest, program, number of training tokens, run, corpus and date."""
+    """Return a model's path, digest, program, number of training tokens, and history."""
     return {
         "path": str(bundle.path),
         "digest": bundle.digest,
@@ -202,7 +206,7 @@ def model_line(bundle: Bundle) -> str:
 def load_bundle(path: Path, digest: str | None = None) -> Bundle:
     """Load a bundle; raise BundleError if a file is missing or damaged, or if two values contradict each other.
 
-    Where `digest` is given, such as to a worker, the bundle must still have it.
+    If `digest` is given, as in worker processes, the bundle must still have that digest.
     """
     layout = BundleLayout(path)
     info = _load_info(layout)
@@ -272,7 +276,7 @@ def _load_alphabet(path: Path, shape: BiLMShape) -> Alphabet:
 
 
 def load_history(path: Path) -> History:
-    """Return the history from its file, which older and converted bundles lack and no digest protects."""
+    """Return the history in a file, or UNKNOWN_HISTORY if there is no file; raise BundleError if it is damaged."""
     if not path.is_file():
         return UNKNOWN_HISTORY
     try:

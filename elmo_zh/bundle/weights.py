@@ -1,4 +1,4 @@
-"""Read and write weights.hdf5 (one table has its names), safetensors files and warm states."""
+"""Read and write weights.hdf5 and safetensors files; compute, read and write warm states."""
 
 import math
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One dataset, and the parameters stacked in it row by row; `direction` is None if they serve both."""
+    """A dataset, and the parameters stacked along its first axis; `direction` is None if they serve both directions."""
 
     dataset: str
     shape: tuple[int, ...]
@@ -99,7 +99,7 @@ def published_arrays(weights: ModelWeights, dtype: str = "float32") -> Iterator[
 
 
 def save_weights(path: Path, weights: ModelWeights, dtype: str = "float32") -> None:
-    """Write weights.hdf5 in the published layout; in float16, a tied softmax is another name for the token table."""
+    """Write a weights file in the published layout; in float16, a tied softmax is another name for the token table."""
     with create_hdf5(path) as file:
         for name, array in published_arrays(weights, dtype):
             if dtype == "float16" and name == "softmax/W" and weights.is_tied:
@@ -120,7 +120,7 @@ def count_parameters(weights: ModelWeights) -> int:
 
 
 def rounded_to_float16(weights: ModelWeights) -> ModelWeights:
-    """Return a model with all weights rounded to float16; they remain float32 arrays."""
+    """Return a model with float32 weights rounded to float16; raise BundleError if a number is too large."""
     arrays = {}
     for name, array in weights.arrays.items():
         with np.errstate(over="ignore"):
@@ -138,7 +138,13 @@ def _part(array: NDArray[Any], direction: int | None) -> NDArray[Any]:
 def load_model(
     path: Path, shape: BiLMShape, token_embeddings: Path | None = None, *, with_softmax: bool = True
 ) -> ModelWeights:
-    """Read a weights file; `token_embeddings` is the file with `embedding` if that is a separate file."""
+    """Read a weights file, with its softmax if it has one and `with_softmax` is true.
+
+    `token_embeddings` is the file with the dataset `embedding` if that is a separate file.
+
+    Raises:
+        BundleError: If a file is damaged, or does not fit the shape.
+    """
     file = ForeignFile(path)
     has_softmax = with_softmax and file.has_group("softmax")
     table = weight_table(shape, has_softmax=has_softmax)
@@ -220,7 +226,10 @@ _UNCOUNTED_SENTENCES = 2
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
-    """Read sentences of input ids, up to `MOST_TOKENS`; return the mean state at their ends, and how many it counts."""
+    """Return the mean state at the ends of sentences of input ids, and the number of sentences that it averages.
+
+    After the sentence that reaches `MOST_TOKENS` ids, no more are read.
+    """
     chosen, num_tokens = [], 0
     for sentence in sentences:
         chosen.append(sentence)
@@ -249,7 +258,7 @@ def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray
 
 
 def _read_on(weights: ModelWeights, lexicon: Lexicon, sentences: Sequence[NDArray[Any]], state: State) -> State:
-    """Return each stream's state after the last word of its sentence, given the state before it."""
+    """Return each stream's state after the last word of its sentence, given the state before that sentence."""
     order = sorted(range(len(sentences)), key=lambda stream: -len(sentences[stream]))
     vectors, numbered = weights.number_words(lexicon, [sentences[stream] for stream in order])
     before = [LayerState(*(part[:, order] for part in layer)) for layer in state]
@@ -266,7 +275,7 @@ def save_warm_state(path: Path, state: State) -> None:
 
 
 def load_warm_state(path: Path, shape: BiLMShape) -> State:
-    """Load a warm state from a file."""
+    """Load a warm state; raise BundleError if the file is damaged or does not fit the shape."""
     L, P, D = shape.num_layers, shape.projection_dim, shape.cell_dim
     file = ForeignFile(path)
     outputs, cells = file.read_array("output", (L, 2, P)), file.read_array("cell", (L, 2, D))

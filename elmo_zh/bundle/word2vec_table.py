@@ -1,4 +1,4 @@
-"""The word2vec vectors that a model started from (its token table or, in character mode, its softmax), one per word.
+"""The word2vec vectors with which training filled a model's token table or, in character mode, its softmax.
 
 A model that started from another model has that model's vectors.
 
@@ -39,7 +39,7 @@ class Word2Vec:
 
     Attributes:
         vocabulary: The words.
-        table: A row for each token of the vocabulary, zeros for one without a vector, float16, shape (V, P).
+        table: A row for each token of the vocabulary, zeros if it has no vector, float16, shape (V, P).
     """
 
     vocabulary: Vocabulary
@@ -57,8 +57,8 @@ class Word2Vec:
 
         Raises:
             TypeError: If `path` is not a path.
-            BundleError: If the bundle has no such vectors, or they are damaged.
-            RunError: If the run has none.
+            BundleError: If there is no bundle or run, or the bundle's vectors are missing or damaged.
+            RunError: If the run's vectors are missing or damaged, or the vocabulary is damaged.
         """
         folder = find_bundle(path)
         layout, run = BundleLayout(folder), RunDir(folder)
@@ -72,7 +72,7 @@ class Word2Vec:
         raise (RunError if run.vocab_counts.is_file() else BundleError)(message.format(path=folder))
 
     def of_words(self, words: Iterable[str]) -> "Word2Vec":
-        """Return the vectors of only these words; each new one gets the mean vector of the known words inside it.
+        """Return the vectors of only these words; an unknown one gets the mean vector of the known words inside it.
 
         A word that contains no known word gets zeros. The new vocabulary has the special tokens first, then each
         distinct word once, in the order given.
@@ -111,7 +111,7 @@ class Word2Vec:
             One array per sentence, float32, shape (n, P); zeros for words without a vector.
 
         Raises:
-            TypeError: If a sentence is not a list of tokens, or a token not a string.
+            TypeError: If a sentence is not a list of tokens, or a token is not a string.
         """
         checked = check_token_sentences(sentences, "word2vec.embed_tokens")
         return [self.table[self.rows(tokens)].astype(np.float32) for tokens in checked]
@@ -130,19 +130,19 @@ def _to_float16(array: NDArray[np.float32]) -> NDArray[np.float16]:
 
 
 def shorten(table: NDArray[np.float16]) -> NDArray[np.float16]:
-    """Round to 5 significant bits, an error of at most a 32nd, so that the compressed file is a third smaller."""
+    """Return a table rounded to 5 significant bits, so that the compressed file is about a third smaller."""
     bits = table.clip(-_LARGEST, _LARGEST).view(np.uint16)
     return ((bits + 0x20) & 0xFFC0).view(np.float16)
 
 
 def write_table(path: Path, table: NDArray[np.float16]) -> None:
-    """Write word2vec.hdf5, compressed: it is always read whole, and this saves a seventh of its size."""
+    """Write word2vec.hdf5, compressed, which saves about a seventh of its size."""
     with create_hdf5(path) as file:
         file.create_dataset(_DATASET, data=table, compression="gzip", shuffle=True)
 
 
 def read_table(path: Path, num_tokens: int) -> NDArray[np.float16]:
-    """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if it does not have this many rows of numbers."""
+    """Read word2vec.hdf5, float16, shape (V, P); raise BundleError if it does not have `num_tokens` rows of numbers."""
     file = ForeignFile(path)
     shape = file.shapes.get(_DATASET, ())
     width = shape[1] if len(shape) == 2 else 0

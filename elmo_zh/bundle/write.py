@@ -47,7 +47,7 @@ def with_word2vec(bundle: Bundle) -> Bundle:
 
 
 def write_model(folder: Path, content: BundleContent, form: BundleForm) -> None:
-    """Write a model into a new folder, in any form; float16 rounds the weights."""
+    """Write a model into a new folder; raise BundleError if it cannot be written in the given form."""
     if form.dtype == "float16":
         content = replace(content, weights=rounded_to_float16(content.weights))
     if form.layout != "bundle":
@@ -57,7 +57,7 @@ def write_model(folder: Path, content: BundleContent, form: BundleForm) -> None:
 
 
 def _write_plain(folder: Path, content: BundleContent, form: BundleForm) -> None:
-    """Write only weights and options: with simple_elmo's file names, or as safetensors with the published names."""
+    """Write weights, options and any vocabulary: with simple_elmo's file names, or with the weights as safetensors."""
     characters = content.shape.characters
     if form.layout == "simple_elmo" and characters is None:
         raise BundleError.needs("--layout simple_elmo", "model.mode = character")

@@ -1,4 +1,4 @@
-"""The command line. Only this package imports click, prints, or sets exit statuses."""
+"""The command line. Only this package imports click and prints."""
 
 import atexit
 import gc
@@ -37,7 +37,7 @@ def task() -> None:
     """Train, use, score and compare models for labelled tasks.
 
     Use it with a few thousand labelled texts: classes or numbers for texts, tags for characters or words, or labels for
-    pairs of texts. The model is a small network on top of a bundle's vectors; compare says whether ELMo helps on your
+    pairs of texts. Small models are trained on top of a bundle's vectors; compare says whether ELMo helps on your
     labels.
 
     \b

@@ -1,4 +1,4 @@
-"""The commands of corpus linguistics: words in context, counts, keywords, and candidates for new words."""
+"""The commands of corpus linguistics: words in context, counts, collocates, keywords, and new words."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ _table_option = shared_options(
 
 
 def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queries: Sequence[str] = ()) -> "ReadTexts":
-    """Read an index or files; from files, read only lines that may match one of the queries, if any are given."""
+    """Read an index or files; with queries, only those lines of the files that may match one are segmented."""
     from elmo_zh.concordance.kwic import ReadTexts
     from elmo_zh.concordance.query import TokenTable, may_match, names_in_condition, wanted_lines
     from elmo_zh.contexts.index import ContextIndex
@@ -84,7 +84,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
-    """Add the options for reading texts or an index, which a command's help lists after the command's own options."""
+    """Add the options for reading texts or an index, and the common options; help lists them last."""
     shared = shared_options(*INPUT, "segmented", "user_dictionary")
     return with_options(reads("text")(function), (takes(TextChoice, "texts"), shared, common_options))
 
@@ -156,7 +156,7 @@ def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
 
 
 def require_matches(query: str, matches: "Concordance", condition: str | None) -> None:
-    """Raise CorpusError if nothing matches in the lines that meet a condition, with advice on how to search again."""
+    """Raise CorpusError, with advice on how to search again, if there are no matches."""
     if not len(matches):
         if condition:
             message = _(
@@ -393,7 +393,7 @@ def words(common: Common, /, files: tuple[str, ...], limits: NewWordOptions, opt
 
 
 def _report(common: Common, results: Sequence[Any], top: int, *, by: str = "") -> None:
-    """Write the table and print its first rows; with `by`, the first rows for each value of that column."""
+    """Write the table to --output, if given, and print its first rows; with `by`, the first for each value of `by`."""
     rows = [row if isinstance(row, dict) else asdict(row) for row in results]
     if common.output:
         save_rows(rows, common.output)

@@ -55,7 +55,7 @@ class Console:
     def progress(
         self, description: str, *, unit: str, total: int | None = None, initial: int = 0
     ) -> Iterator[Progress]:
-        """Show a running count with its rate and the time remaining: a bar on a terminal, plain lines in a log."""
+        """Show a running count with its rate, unless --quiet: as a bar on a terminal, otherwise as plain lines."""
         on_terminal = sys.stderr.isatty()
         with (tqdm if on_terminal else _Lines)(
             desc=_(description),
@@ -109,7 +109,7 @@ class _Lines(tqdm):  # type: ignore[misc]
 def explain_failure(error: Exception, command: str = "") -> list[str] | None:
     """Return the messages for a known problem in a command, or None for a bug, which needs its traceback.
 
-    Exceptions of libraries and of the system that no other code has handled become error messages here.
+    Known problems are elmo-zh's own errors, missing extras, too little memory, and errors of the operating system.
     """
     if isinstance(error, ElmoZhError):
         return list(error.messages)
@@ -134,7 +134,7 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
 
 
 def with_advice(error: click.UsageError) -> click.UsageError:
-    """Return a usage error; for an unknown option, add the setting that the user probably meant."""
+    """Return a usage error; for an unknown option, add advice if there is any."""
     context = error.ctx
     if not isinstance(error, click.NoSuchOption) or context is None:
         return error
@@ -177,7 +177,7 @@ class _WideFormatter(click.HelpFormatter):
     """Formats help in which characters may be two columns wide."""
 
     def write_heading(self, heading: str) -> None:
-        """Write the title of a section, with a full-width colon in Chinese."""
+        """Write the title of a section, followed by a full-width colon."""
         self.write(f"{' ' * self.current_indent}{heading}：\n")
 
     def write_text(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands that convert models of other programs, and inspect anything that elmo-zh wrote."""
+"""The commands that convert models, and describe runs, models and other outputs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,10 +43,10 @@ def convert(common: Common, /, source: Path, conversion: Conversion, form: Bundl
     or AllenNLP, a simple_elmo folder or NLPL archive, an ELMoForManyLangs folder, or a bundle (to add a warm state,
     or to change its layout or file size). No code from SOURCE is run. Nothing is written unless all files fit together.
 
-    If you know how the model's text was segmented, specify it (--set text.segmenter=jieba); otherwise `embed` accepts
-    only segmented text. Other programs carry the state from sentence to sentence in training, so their models work
-    poorly if every sentence starts from a zero state. --warm-on stores a better initial state; vectors still do not
-    depend on other sentences.
+    If you know how the model's text was segmented, specify it (--set text.segmenter=jieba); otherwise the model
+    accepts only segmented text. Other programs carry the state from sentence to sentence in training, so their models
+    work poorly if every sentence starts from a zero state. --warm-on stores a better initial state; vectors still do
+    not depend on other sentences.
 
     \b
     Example:
@@ -116,9 +116,9 @@ def info(common: Common, /, path: Path, check: bool) -> None:
     installed model, or the folder of another program's model; or the output of index, task fit, task compare or task
     probe.
 
-    With --check, the exit status is 1 if something is wrong. For a model bundle, this checks that its stored sentences
-    still give their stored vectors and tokens, and that other sentences in a batch change nothing. For other outputs
-    and runs, it checks that no file has changed since it was written.
+    With --check, the exit status is 1 if something is wrong. The sentences stored in a model bundle must still give the
+    stored vectors and tokens, whatever other sentences are in the batch. In other outputs and in runs, no file may have
+    changed since it was written.
 
     \b
     Example:

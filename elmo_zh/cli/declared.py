@@ -1,4 +1,4 @@
-"""Make the options of commands from declarations, with the types, ranges, defaults and help given to `declare`."""
+"""Make the options of commands from fields made with `declare`, which have types, ranges, defaults and help."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, replace
@@ -36,7 +36,7 @@ class DeclaredType(click.ParamType[Any]):
         self.name = "number" if kind in (int, float) else "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a string as a value of the declared type; fail with a message that says what is allowed."""
+        """Parse a string as the declared type; if the value is not allowed, fail with a message that says what is."""
         try:
             return self._one.parse(value) if isinstance(value, str) else value
         except ValueError:
@@ -55,7 +55,7 @@ class DeclaredOption(click.Option):
         super().__init__(names, **attributes)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option's help entry."""
+        """Return the option's names and help, which comes from the declaration unless the command has its own."""
         written = self.help
         self.help = written or self.value.explained()  # only now, since looking for plug-ins takes time
         try:
@@ -64,7 +64,7 @@ class DeclaredOption(click.Option):
             self.help = written  # so that the catalogue never collects a composed text
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what follows the help in brackets: default and range."""
+        """Return what follows the help in brackets, such as the default and the range."""
         extra = super().get_help_extra(ctx)
         if self._is_setting and self.value.default not in (None, "", False):
             extra["default"] = str(self.value.default)
@@ -101,7 +101,7 @@ def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def takes(group: type, parameter: str, *, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Return a decorator that adds the options that a dataclass declares; the command gets them as `parameter`."""
+    """Return a decorator that adds the options of a dataclass; the command gets an instance of it as `parameter`."""
     declared = {name: value for name, value in values_of(group).items() if name not in without}
 
     def decorate(function: Function) -> Any:

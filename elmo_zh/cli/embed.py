@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """The options of `embed` that are not settings in section embed."""
+    """The options of `embed` that are neither settings nor in `Common`."""
 
     split_sentences: bool = declare(False, "Split lines into sentences as in training.")
     mix_weights: Path | None = declare(
@@ -74,10 +74,9 @@ def embed(common: Common, /, files: tuple[str, ...], options: EmbedOptions) -> N
 
     Use it to make vectors for other programs. FILE is a text in any format that the segment command reads, a folder,
     or - for standard input; each file has an output of its own. A line is a line of a text file, or a record of CSV
-    or JSON; no line is skipped. In HDF5, the datasets "0", "1", ... hold the vectors of the lines, counted from 0, each
-    of shape (layers, tokens, dimensions); tokens/0, ... hold the words of the line, and offsets/0, ... the positions of
-    these words in the raw line. docs/embedding.md describes the formats. An interrupted command resumes if it is run
-    again.
+    or JSON; no line is skipped. In HDF5, the datasets "0", "1", ... hold the vectors of the lines, by default of shape
+    (layers, tokens, dimensions); tokens/0, ... hold the words and, for raw text, offsets/0, ... their positions in the
+    line. docs/embedding.md describes the formats. An interrupted command resumes if it is run again.
 
     \b
     Example:
@@ -141,7 +140,7 @@ def _embed_texts(
     make_job: Callable[..., "DumpJob"],
     engine: "Engine",
 ) -> None:
-    """Embed one file after another; if there are several, skip files whose output exists, unless --force is given."""
+    """Embed each text; for a folder or several files, skip a text whose output exists, unless --force is given."""
     from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.embed.text_tokens import TokenCounts
     from elmo_zh.run.job import run_job
@@ -183,7 +182,7 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 
     Use it to compare models on the same text. If their vocabularies differ, compare bits per character, not perplexity.
     FILE is a text in any format that segment reads, a folder, or - for standard input. Raw text is split into sentences
-    and words as in training. No line is skipped: a line that cannot be read is an error.
+    and words as in training. A line that cannot be read is an error.
 
     \b
     Example:
@@ -220,7 +219,7 @@ def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> N
     under the forward and the backward LM, in nats and in bits per character: the lower the score, the more probable the
     line. To find text from a domain, compare a model of the domain (--model) with a general model (--against; Moore and
     Lewis 2010). FILE is a text in any format that segment reads, a folder, or - for standard input. A line is one
-    sentence unless --split-sentences is given; no line is skipped. docs/contexts.md describes the columns.
+    sentence unless --split-sentences is given. docs/contexts.md describes the columns.
 
     \b
     Example:

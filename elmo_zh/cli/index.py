@@ -1,4 +1,4 @@
-"""The commands that index words in their sentences, look up similar occurrences, and show the index on a page."""
+"""The commands that index words in their sentences, look up similar occurrences, and show an index on a page."""
 
 import sys
 from contextlib import ExitStack
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 def index(common: Common, /, files: tuple[str, ...], options: IndexOptions) -> None:
     """Index words by their vectors, to look up similar occurrences.
 
-    Use it before neighbours, senses and drift; explore can use the index too. FILE is a text in any format that the
-    segment command reads, a folder, or - for standard input. INDEX is a folder that contains the vectors of words in
-    their sentences, and the sentences themselves; docs/indexes.md describes it. An interrupted command resumes if it
-    is run again.
+    Use it before neighbours, senses and drift; other commands, such as explore and concordance, can use the index too.
+    FILE is a text in any format that the segment command reads, a folder, or - for standard input. INDEX is a folder
+    that contains the vectors of words in their sentences, and the sentences themselves; docs/indexes.md describes it.
+    An interrupted command resumes if it is run again.
 
     \b
     Example:
@@ -89,7 +89,7 @@ def _settings(embedder: "ElmoEmbedder", options: IndexOptions, *, segmented: boo
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourOptions:
-    """The options of `neighbours`: where the word stands, and what is compared with it."""
+    """The options of `neighbours`: the sentence that contains the word, and what is compared and shown."""
 
     sentence: str = declare(..., "Sentence that contains the word.", names=("--in",), metavar="SENTENCE")
     same_word: bool = declare(False, "Show only occurrences of the same word.")
@@ -107,9 +107,9 @@ class NeighbourOptions:
 def neighbours(common: Common, /, word: str, options: NeighbourOptions) -> None:
     """Find the occurrences most similar to a word in a sentence.
 
-    Use it to see which sense the model gives the word there. Each line shows the cosine between the
-    word's vector and the occurrence's, the occurrence in its context, and its file and line; a repeated line is shown
-    only once. If the segmenter does not return the word as a single token, the sentence is cut before and after it.
+    Use it to see which sense the model gives the word in that sentence. Each line shows the cosine between the word's
+    vector and the occurrence's, the occurrence in its context, and its file and line; a repeated line is shown only
+    once. If the segmenter does not return the word as a single token, the sentence is cut before and after it.
 
     \b
     Example:
@@ -218,7 +218,7 @@ def explore(common: Common, /, index_path: Path | None, serve: ServeOptions, cho
 
 
 def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIndex", "ElmoEmbedder"]:
-    """Return the index to show and its model; without an index, make one."""
+    """Return the index to show and its model; for a run or a model, use its own index, which is built if needed."""
     from elmo_zh.contexts.index import ContextIndex
     from elmo_zh.explore.own_index import Subject, load_own_index
     from elmo_zh.run.layout import is_run
@@ -233,7 +233,7 @@ def _load(common: Common, path: Path | None, *, force: bool) -> tuple["ContextIn
 
 
 def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
-    """Return the labels read from a table; by default, the senses marked in the sample text, if it has any."""
+    """Return the labels read from a table; by default, the senses marked in the sample text, or None for other text."""
     from elmo_zh.explore.own_index import labels_of_sample
     from elmo_zh.explore.points import PointLabels
 
@@ -245,7 +245,7 @@ def _labels(index: "ContextIndex", path: Path | None) -> "PointLabels | None":
 def _show(
     common: Common, server: "ExploreServer", content: "PageContent", sentences: "LiveSentences", *, opens: bool
 ) -> None:
-    """Show the page and compute the rest of it until Ctrl-C, which is the normal way to end it."""
+    """Serve the page, and compute the rest of it meanwhile, until the user presses Ctrl-C."""
     from elmo_zh.explore.page import build_page
     from elmo_zh.explore.server import open_in_browser
 

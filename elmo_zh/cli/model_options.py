@@ -19,7 +19,7 @@ UNSEEN = N_("{word} is outside the model's vocabulary: the model sees only the w
 
 
 def index_options(function: Function) -> Function:
-    """Add the options of commands that read an index."""
+    """Add --index and --model to a command that uses an index and the model that made it."""
     return shared_options("index", required=True)(shared_options("model", help=MODEL_OF_INDEX)(function))
 
 
@@ -32,7 +32,7 @@ def load_index(common: Common) -> "ContextIndex":
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
-    """Load the given model, the one that made an index, or the default, with the settings that made the index."""
+    """Load the model that made an index, with the settings stored there; raise BundleError if only another is found."""
     made_with = index.model
     path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(
@@ -47,7 +47,7 @@ def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
 
 
 def load_model(common: Common, path: Path | None) -> "Bundle":
-    """Load a model or the default one, report which it is, and warn if starting from zero state harms it."""
+    """Load the model at `path` or the default, report which it is, and warn if it needs a warm state or --stateful."""
     from elmo_zh.bundle.read import load_bundle, model_line
     from elmo_zh.info.describe import POOR_FROM_ZERO
 

@@ -55,7 +55,7 @@ _DICTIONARY, _DEVICE, _INIT, _WORDS = (
 
 
 def _checked_run(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the path of a run; raise RunError if it is a model bundle or another folder that is not a run."""
+    """Return the path of a run; raise RunError if the folder has files but is not a run, such as a model bundle."""
     from elmo_zh.run.layout import require_run_or_room
 
     if path is not None and not context.resilient_parsing:
@@ -92,7 +92,7 @@ class Common:
         metavar="SECTION.KEY=VALUE",
     )
     force: bool = declare(False, "Run even if nothing has changed, and overwrite the output.")
-    quiet: bool = declare(False, "Print only warnings and errors.")
+    quiet: bool = declare(False, "Print only warnings and errors and, with --json, the result.")
     as_json: bool = declare(False, "Print the result as one JSON object on stdout.", names=("--json",))
     user_dictionary: Path | None = declare(None, _DICTIONARY, metavar="FILE", path={"exists": True, "dir_okay": False})
     engine: str = declare(
@@ -150,7 +150,7 @@ class Common:
 
     @classmethod
     def taken_from(cls, values: dict[str, Any]) -> "Common":
-        """Move the values of shared options out of a command's `values`, and return them."""
+        """Move the values of shared options out of a command's `values`; return them, with the settings loaded."""
         shared = {name.removeprefix("common_"): values.pop(name) for name in [*values] if name.startswith("common_")}
         settings: dict[str, Any] = {name.replace("__", "."): values.pop(name) for name in [*values] if "__" in name}
         settings = {name: value for name, value in settings.items() if value is not None}
@@ -177,7 +177,7 @@ class Common:
         return Console(quiet=self.quiet)
 
     def choose_engine(self, config: Config) -> "EngineChoice":
-        """Return the choice of engine for the tasks of stages and of other jobs."""
+        """Return the engine that the user chose for the tasks of a stage or another job."""
         from elmo_zh.engine import EngineChoice
 
         return EngineChoice(num_workers=config.text.num_workers, kind=self.engine, scheduler=self.scheduler)
@@ -227,14 +227,12 @@ class Common:
         bundle: "Bundle | None" = None,
         following: Sequence[str | Path] | str = (),
     ) -> None:
-        """Print the result: with --json, one JSON object that includes the model used; otherwise lines for people.
-
-        With --quiet, no lines are printed.
+        """Print the result: with --json, one JSON object; otherwise lines for people, unless --quiet.
 
         Args:
             result: The values; the outputs that the command was given are added.
             lines: What people see; by default a line for each value. The outputs follow.
-            bundle: The model used.
+            bundle: The model used, which only the JSON object includes.
             following: The words of the command to type next, or a sentence on what to do next.
         """
         outputs = {"output": self.output, "picture": self.picture}
@@ -254,7 +252,7 @@ class Common:
 
 
 def _plain(value: Any) -> Any:
-    """Return a JSON value: paths as text, and null for each number that is not finite, for which JSON has no form."""
+    """Return a value that JSON can hold: paths become text, and numbers that are not finite become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -272,7 +270,7 @@ def figures(result: Mapping[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a table below the names of its columns; those with text are left-aligned."""
+    """Return the lines of a table, headings first, with text columns left-aligned; [] if there are no rows."""
     if not rows:
         return []
     left = [number for number, value in enumerate(rows[0].values()) if isinstance(value, str)]
@@ -286,7 +284,7 @@ def _cell(value: Any) -> str:
 
 
 def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function]:
-    """Return a decorator that adds options declared by `Common` or, by names such as text.encoding, as settings.
+    """Return a decorator that adds options: fields of `Common`, or settings by names such as text.encoding.
 
     The command receives their values in a `Common`; `changed` has what differs from the declaration, such as help.
     """
@@ -300,7 +298,7 @@ def shared_options(*names: str, **changed: Any) -> Callable[[Function], Function
 
 
 def reads(*names: str) -> Callable[[Function], Function]:
-    """Return a decorator for a command that reads these settings (section or section.key) without options for them."""
+    """Return a decorator that declares which settings (section or section.key) a command reads besides its options."""
 
     def declare_reads(function: Function) -> Function:
         function.__dict__["reads"] = names
@@ -317,8 +315,8 @@ def common_options_of_readers(function: Callable[..., Any]) -> Any:
 def common_options(function: Callable[..., Any], *, hides_force: bool = False) -> Any:
     """Add the options of all commands; the function receives the shared values as its first argument, a `Common`.
 
-    Outputs may not replace a file or folder given to the command. Commands without --run warn of each given
-    setting that they do not read.
+    Outputs may not replace a file or folder given to the command. Commands without --run warn if --set or
+    an option gives a setting that they do not read.
     """
 
     @wraps(function)

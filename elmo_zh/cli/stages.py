@@ -87,9 +87,9 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
 def vocab(common: Common, /) -> None:
     """Count words and write the vocabulary.
 
-    Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, it keeps
-    all words of a model and adds words of the text, up to vocab.size words in total; if the model already has that
-    many, it adds up to vocab.size words, or none if --set gives vocab.size.
+    Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, all words
+    of a model are kept, and words of the text are added, up to vocab.size words in total. If the model already has that
+    many, up to vocab.size words are added, or none if --set gives vocab.size.
 
     \b
     Example:
@@ -152,9 +152,9 @@ def train(common: Common, /) -> None:
     """Train the language model, or continue training it.
 
     Use it after encode, and again to continue after an interruption or to train longer. With --init, training starts
-    from the weights of another model and takes over its settings in section model: the words of that model keep their
-    rows of the token and softmax tables, and the rows of a new word are computed from the known words in it. Once
-    training has begun, that model is no longer needed.
+    from the weights of another model and takes over its settings in section model. The words of that model keep their
+    rows of the token and softmax tables; the rows of a new word are computed from the known words in it, if there are
+    any. Once training has begun, that model is no longer needed.
 
     With torchrun, several processes on one or more machines train together and share the train.batch_size streams of
     each step (docs/distributed.md). In the example, -- keeps torchrun from treating --run as its own option.
@@ -244,7 +244,7 @@ def pipeline(common: Common, /, corpus: tuple[str, ...]) -> None:
 
 
 def starting_from(common: Common, *sections: str) -> Changes:
-    """Return the changes that --init makes to these sections; the words of its model replace the run's word list."""
+    """Return what --init changes in these sections; in vocab, it also drops a word list that --set did not give."""
     if common.init is None:
         return {}
     path = str(find_bundle(common.init).absolute())
@@ -253,7 +253,7 @@ def starting_from(common: Common, *sections: str) -> Changes:
 
 
 def changed(config: Config, changes: Changes) -> Config:
-    """Apply the changes that a command's options make to settings; raise OptionError if they contradict others."""
+    """Return settings with the changes that a command's options make; raise OptionError if they contradict others."""
     sections = {name: replace(getattr(config, name), **values) for name, values in changes.items()}
     config = replace(config, **sections)
     if problems := [*config.problems()]:
@@ -262,7 +262,7 @@ def changed(config: Config, changes: Changes) -> Config:
 
 
 def stage_context(common: Common, run: RunDir, typed: Config, stages: Collection[Stage]) -> StageContext:
-    """Return the context of stages, with the settings in `typed` completed from the model to start from."""
+    """Return the context of stages; the settings in `typed` are completed from the starting model, if there is one."""
     from elmo_zh.stages.settings import resolve_settings
 
     force, console = common.force, common.console

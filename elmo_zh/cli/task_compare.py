@@ -23,7 +23,7 @@ _RECOMMENDED = {"head", "inputs"}
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """The options that only `task compare` has."""
+    """The options that `task compare` adds to the options for training."""
 
     num_seeds: int = declare(
         3,
@@ -35,8 +35,8 @@ class CompareOptions:
     )
     vectors: tuple[str, ...] = declare(
         (),
-        "Also compare other vectors, in rows with this name: an array with one row for each example (.npy), in the"
-        " order of the files, or vectors of words in word2vec's text format. May be repeated.",
+        "Also compare other vectors, in rows with this name: an array with one row for each example, in the order of"
+        " the files (.npy; not for tag), or vectors of words in word2vec's text format. May be repeated.",
         metavar="NAME=FILE",
     )
     shares: str = declare("1,0.3,0.1", "Train on these fractions of the training examples.", metavar="SHARE,...")
@@ -60,7 +60,7 @@ class CompareOptions:
         return tuple(sorted(shares, reverse=True))
 
     def named_vectors(self) -> dict[str, Path]:
-        """Return the files of --vectors by their names; raise OptionError if a name or an existing file is missing."""
+        """Return the files of --vectors by name; raise OptionError unless each has a name and an existing file."""
         pairs = [(name.strip(), Path(file)) for name, _sign, file in (value.partition("=") for value in self.vectors)]
         for value, (name, file) in zip(self.vectors, pairs, strict=True):
             if not (name and file.is_file()):
@@ -82,12 +82,12 @@ def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
 
     Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
     [word2vec; ELMo]; if characters are tagged, each network reads characters too. It compares the networks with a
-    baseline that always predicts the most frequent label; for tag, also with a CRF; and for classify, also with linear
-    models on characters (TF-IDF), on pooled vectors, and on both. Models are trained on all labels and on some of them
-    (--shares), except networks for classify, which get only the largest share. The command recommends the cheapest
-    model that is not clearly worse than the best. The 95% intervals of the differences are bootstrapped over the test
-    examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, and figures in JSON. Repeat an
-    interrupted command to resume it.
+    baseline that always gives the same answer; for tag, also with a CRF; and for classes of texts or pairs, also with
+    linear models on characters (TF-IDF), on pooled vectors, and on both. Models are trained on all labels and on some
+    of them (--shares), except networks for classes, which get only the largest share. The command recommends the
+    cheapest model that is not clearly worse than the best. The 95% intervals of the differences are bootstrapped over
+    the test examples. KIND and DATA are as for task fit. COMPARISON is a folder with tables, and figures in JSON.
+    Repeat an interrupted command to resume it.
 
     \b
     Example:

@@ -29,7 +29,7 @@ _MEMBERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """The options that only `task fit` has."""
+    """The options that `task fit` adds to the options for training."""
 
     num_seeds: int = declare(
         1,
@@ -120,7 +120,7 @@ def _described(report: "FitReport") -> list[str]:
 
 
 def _judged(member: Mapping[str, Any], metric: str) -> str:
-    """Return a mixture member's score on held-out labels, and its weight, which is 0 if it was left out."""
+    """Return a line with a mixture member's score on held-out labels and its weight, which is 0 if it was left out."""
     return _("{name}: {metric} {score} on {number} held-out labels, weight {weight}").format(
         name=_(_MEMBERS[member["name"]]),
         metric=metric,

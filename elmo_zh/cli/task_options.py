@@ -1,4 +1,4 @@
-"""Options that commands for labelled tasks share, the training they describe, and functions that load a model."""
+"""Options that commands for labelled tasks share, and functions that check them or load a trained task."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -37,16 +37,16 @@ def training_options(function: Callable[..., Any]) -> Any:
 
 
 def checked_job(common: Common, job: FitJob) -> FitJob:
-    """Complete the options for reading the data of a training run."""
+    """Return the job with its options for reading data checked and completed."""
     kind, regression = job.settings.kind, job.settings.regression
     return replace(job, reading=checked_reading(common, job.reading, kind, regression=regression))
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
-    """Complete the options for reading labelled files; raise UsageError if the number of text columns is wrong."""
+    """Return completed options for reading labelled files; raise UsageError or OptionError if they do not fit."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
-        message = _("The task reads {wanted} columns of text, not {given}. Use --text-column once for each.")
+        message = _("The number of text columns must be {wanted}, not {given}. Use --text-column once for each.")
         raise click.UsageError(message.format(given=given, wanted=wanted))
     if kind == "tag":
         refuse_together("tag", {"--skip-unlabelled": reading.skips_unlabelled})

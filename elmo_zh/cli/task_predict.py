@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 def predict(common: Common, /, files: tuple[str, ...], form: PredictionForm, reading: Reading) -> None:
     """Label texts with a trained task.
 
-    Files of any size work, because they are read and labelled piece by piece. FILE is a text in any format that segment
-    reads, a folder, or - for standard input; each line is one text. For pairs, FILE is a table or JSON lines with two
-    texts per record.
+    Texts are read and labelled piece by piece, so files may be large. FILE is a text in any format that segment reads,
+    a folder, or - for standard input; each line is one text. For pairs, FILE is a table or JSON with two texts per
+    record.
 
     \b
     Example:

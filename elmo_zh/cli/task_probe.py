@@ -42,12 +42,12 @@ def probe(common: Common, /, kind: str, data: Path, options: ProbeOptions, files
     """Show what each layer has learned, and which layer to use.
 
     Use it to choose a layer for embed --layers. With tags, a linear model predicts the part of speech of each word from
-    one layer at a time; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files,
-    named train.*, dev.* and test.*. With senses, each occurrence of a word gets the sense of the most similar other
+    one layer at a time; DATA is CoNLL-U, or CoNLL with a word and its tag on each line, or a folder of such files, with
+    train, dev and test in their names. With senses, each occurrence of a word gets the sense of the most similar other
     occurrence; DATA is a table like data/senses.tsv, or JSON lines with context, target_word, target_position and
-    sense. For comparison, the resulting table also has rows for word2vec and the word's most frequent tag or sense.
-    PROBE is a folder with the table and the figures in JSON. --dev, --test, --limit, --text-column and --label-column
-    apply only to tags; --text applies only to senses.
+    sense. For comparison, the resulting table also has rows for word2vec, if available, and for the word's most
+    frequent tag or sense. PROBE is a folder with the table and the figures in JSON. --dev, --test, --limit,
+    --text-column and --label-column apply only to tags; --text applies only to senses.
 
     \b
     Example:

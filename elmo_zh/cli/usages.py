@@ -48,8 +48,8 @@ def senses(common: Common, /, word: str, options: SenseOptions) -> None:
     """Find the usages of a word by clustering its occurrences.
 
     Use it to see whether a model tells the senses of a word apart. For each usage, the command shows its share of the
-    occurrences, words used in a similar way, and the five occurrences nearest to the centre of the usage, with their
-    cosines. docs/methods.md explains how the number of usages is chosen.
+    occurrences, its characteristic words (other words that are used in this way), and the five occurrences nearest to
+    its centre, with their cosines. docs/methods.md explains how the number of usages is chosen.
 
     \b
     Example:
@@ -217,7 +217,7 @@ def _draw_drift(drift: "Drift", top: "Sequence[WordDrift]", picture: Path) -> No
 
 
 def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None, options: DriftShown) -> None:
-    """Report words that were not compared, and warn about tests that are weak or cannot find any change."""
+    """Report what was left out of the comparison, and warn if the tests say little."""
     import numpy as np
 
     from elmo_zh.contexts.drift import LEAST_DOCUMENTS, LEVEL, describe_fragments
@@ -297,7 +297,7 @@ def _drift_rows(word: "WordDrift", by: str) -> Iterator[dict[str, Any]]:
 
 
 def _rounded(value: Any, *names: str) -> Any:
-    """Round the numbers in a JSON value to six decimals; if names are given, keep only these."""
+    """Return a value for JSON with numbers rounded to six decimals; if names are given, with only these items."""
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items() if not names or name in names}
     if isinstance(value, tuple):

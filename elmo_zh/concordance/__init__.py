@@ -1,6 +1,6 @@
-"""Tools for corpus linguistics: concordances, frequencies, collocates and keywords of an index or of any text.
+"""Tools for corpus linguistics: concordances, frequencies, collocates, keywords and candidates for new words.
 
-This module defines most options of the commands.
+This module defines most options of their commands.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from elmo_zh.config.declare import declare
 
 @dataclass(frozen=True, kw_only=True)
 class TextChoice:
-    """Options that select texts, and lines within them."""
+    """Options that decide which texts and lines to read, and whether to find words in both scripts."""
 
     index: Path | None = declare(
         None, "Read this index, whose lines are already segmented, instead of files.", metavar="INDEX"
@@ -62,19 +62,19 @@ class ConcordanceOptions:
     )
     sample: int | None = declare(None, "Keep only a random sample of this many lines.", least=1, metavar="N")
     seed: int = declare(1, "Random seed.", least=0, most=2**32 - 1)
-    top: int = declare(50, "Maximum number to print; 0 prints all. --output always writes all.", least=0)
+    top: int = declare(50, "Maximum number of lines to print; 0 prints all. --output always writes all.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions:
     """Options shared by all commands that produce tables of counts."""
 
-    top: int = declare(20, "Maximum number to print; 0 prints all. --output always writes all.", least=0)
+    top: int = declare(20, "Maximum number of lines to print; 0 prints all. --output always writes all.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollocateOptions:
-    """The options of `collocates`: what is near a word, and how its neighbours are chosen and sorted."""
+    """The options of `collocates`: what counts as near a word, and how its neighbours are chosen and sorted."""
 
     window: tuple[int, int] = declare(
         (5, 5),
@@ -86,7 +86,9 @@ class CollocateOptions:
     )
     min_count: int = declare(3, "Leave out words that occur near the word less often than this.", least=1)
     by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
-    usages: bool = declare(False, "List the collocates of each usage of the word separately. Needs --index.")
+    usages: bool = declare(
+        False, "List the collocates of each usage of the word separately, each list up to --top. Needs --index."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

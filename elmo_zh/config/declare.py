@@ -1,7 +1,7 @@
 """Declare settings, options of commands and arguments of Python calls, each once.
 
-`declare` makes a field of a dataclass. TOML files, --set, options, JSON files, Python calls, the JSON Schema and the
-pages on settings and commands all take its type, default, range and help from `values_of`.
+`declare` makes a field of a dataclass. `values_of` returns its type, default, range and help, which are used to check
+values and to write help texts, the JSON Schema and the pages on settings and commands.
 """
 
 import math
@@ -44,7 +44,7 @@ class Layers(str):
         return super().__new__(cls, text)
 
     def stacked(self, num_layers: int) -> tuple[int, ...]:
-        """Return the numbers of layers that stay separate (all, or several), () if the result is one layer."""
+        """Return the numbers of the layers that stay separate, or () if the result is a single layer."""
         if self == "all":
             return tuple(range(num_layers))
         return self._numbers() if "," in self else ()
@@ -133,7 +133,7 @@ class Value:
         return self.convert(int(text) if is_whole else float(text))
 
     def limits(self) -> str:
-        """Return the range of a number, such as 1<=x<=100, with the number outside it that is also allowed, if any."""
+        """Return the range of a number, such as "0, x>=4" if 0 is also allowed; "" without limits."""
         other = "" if self.also is None else f"{self.also:g}, "
         low = f"{self.above}<" if self.above is not None else f"{self.least}<=" if self.least is not None else ""
         high = "" if self.most is None else f"<={self.most}"
@@ -153,7 +153,7 @@ class Value:
         )
 
     def allowed(self, say: Callable[[str], str] = _) -> str:
-        """Return what is allowed: kind and range, or the choices; `say` translates it, by default for the user."""
+        """Return the kind and range, or the choices, that are allowed; `say` translates it, by default for the user."""
         if isinstance(self.choices, Registry):
             return self.choices.described(say)
         if self.choices is not None:
@@ -176,7 +176,7 @@ def declare(default: Any, help: str, **attributes: Any) -> Any:  # noqa: A002
     """Return the field of a setting, an option or an argument.
 
     Args:
-        default: The default; ... for an option that must be given.
+        default: The default; `...` for an option that must be given.
         help: Its meaning, in English; shown in the user's language.
         attributes: Other attributes of `Value`, such as least or choices, and arguments of click.option.
     """

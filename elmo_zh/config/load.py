@@ -148,7 +148,7 @@ def _checked_values(
 
 
 def parse_section(section: Section, values: Mapping[str, Any], name: str, source: str) -> Section:
-    """Return a section changed by the values in `source`; raise ConfigError with one message per problem."""
+    """Return a section changed by `values`; raise ConfigError with one message per problem, which names `source`."""
     problems: list[str] = []
     changed: Any = replace(section, **dict(_checked_values(name, values, source, problems)))  # type: ignore[type-var]
     problems.extend(f"{source}: {problem}" for problem in changed.problems())
@@ -189,7 +189,7 @@ def result_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, A
 
 
 def recorded_settings(section: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings that a record keeps: no names of files, and no `later` settings that are at their default."""
+    """Return the `result_settings` that a record keeps: no names of files, and no `later` settings at their default."""
     settings = result_settings(section, without=without)
     for name, value in values_of(type(section)).items():
         if value.is_file or (value.later and getattr(section, name) == value.default):

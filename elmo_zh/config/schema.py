@@ -1,7 +1,7 @@
 """Every setting of the pipeline, with its default, its meaning and its allowed values; section text is imported.
 
 The defaults equal `configs/small.toml`. Changing a field marked `free` (such as the device, the number of threads or
-how often to evaluate) never makes a finished stage out of date.
+how often to evaluate) does not make a finished stage out of date.
 """
 
 from collections.abc import Iterator
@@ -61,9 +61,11 @@ class VocabConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Word2vecConfig(Section):
-    """Initial token embeddings, trained with word2vec on the training text."""
+    """The initial token embeddings: word2vec vectors, trained on the text or read from a file, or random numbers."""
 
-    enabled: bool = declare(True, "Start the token embeddings from word2vec; false starts them at random.")
+    enabled: bool = declare(
+        True, "Start the token embeddings (in character mode, the softmax) from word2vec; false starts them at random."
+    )
     vectors: str = declare(
         "", "File of pretrained vectors in word2vec's text format. Default: vectors trained on the text.", is_file=True
     )
@@ -78,7 +80,7 @@ class Word2vecConfig(Section):
         "Algorithm: cbow (fast) or skipgram (about three times slower with gensim; often better on small corpora).",
         choices=("cbow", "skipgram"),
     )
-    window: int = declare(5, "Number of tokens on each side of a token that count as its context.", least=1)
+    window: int = declare(5, "Maximum number of context tokens on each side of a token.", least=1)
     negative: int = declare(5, "Number of negative samples per predicted token.", least=1)
     epochs: int = declare(
         0,
@@ -116,7 +118,7 @@ class ModelConfig(Section):
     )
     character_slots: int = declare(
         50,
-        "Character mode: maximum number of bytes per word, including two boundary marks; other ELMo programs read 50.",
+        "Character mode: maximum number of bytes per word, including two boundary marks; AllenNLP reads 50.",
         least=3,
         most=1000,
     )
@@ -124,7 +126,7 @@ class ModelConfig(Section):
     character_filters: tuple[tuple[int, int], ...] = declare(
         PUBLISHED_FILTERS, "Character mode: [width in bytes, number of filters] of each convolution."
     )
-    highway_layers: int = declare(2, "Character mode: number of highway layers over the filters.", least=0)
+    highway_layers: int = declare(2, "Character mode: number of highway layers after the convolutions.", least=0)
     character_activation: str = declare(
         "relu", "Character mode: activation function of the filters, relu or tanh.", choices=("relu", "tanh")
     )
@@ -163,7 +165,7 @@ class TrainConfig(Section):
 
     init: str = declare(
         "",
-        "Model to start training from; vocabulary rows are matched by word. Default: random initial weights.",
+        "Model to start training from; vocabulary rows are matched by word. Default: none.",
         is_file=True,
     )
     max_tokens: int = declare(
@@ -207,20 +209,23 @@ class TrainConfig(Section):
     )
     train_embeddings: bool = declare(
         True,
-        "Train the token layer; false keeps the initial embeddings (word2vec or random). Character mode needs true.",
+        "Train the token layer; false keeps the initial embeddings, and requires token mode and"
+        " model.tie_softmax = false.",
     )
     optimizer: str = declare(
         "adamw",
         "Optimizer: adamw (token and softmax tables still use Adagrad) or adagrad (for all weights, as published).",
         choices=("adamw", "adagrad"),
     )
-    learning_rate: float = declare(0.004, "Peak learning rate of the LSTMs.", least=0)
+    learning_rate: float = declare(0.004, "Peak learning rate of the LSTMs and the character CNN.", least=0)
     table_learning_rate: float = declare(0.5, "Peak learning rate of the token and softmax tables.", least=0)
     adagrad_accumulator: float = declare(0.001, "Initial value of Adagrad's sums of squared gradients.", least=0)
-    weight_decay: float = declare(0.01, "AdamW's weight decay for the LSTM matrices.", least=0)
+    weight_decay: float = declare(
+        0.01, "AdamW's weight decay for the LSTMs and the character CNN; biases are exempt.", least=0
+    )
     schedule: str = declare(
         "linear",
-        "Learning rate after warm-up: constant, or linear or cosine decay over the whole token budget.",
+        "Learning rate after warm-up: constant, or linear or cosine decay until the end of training.",
         choices=("constant", "linear", "cosine"),
     )
     warmup_tokens: int = declare(
@@ -241,7 +246,7 @@ class TrainConfig(Section):
         choices=("auto", "float32", "bfloat16"),
     )
     deterministic: bool = declare(
-        False, "Make GPU training reproducible, at some cost in speed; CPU training is always reproducible."
+        False, "Make GPU training reproducible, at some cost in speed; CPU training does not need this."
     )
     max_minutes: float = declare(
         0.0,
@@ -267,7 +272,10 @@ class TrainConfig(Section):
         free=True,
     )
     checkpoint_every_tokens: int = declare(
-        150_000, "Number of training tokens between checkpoints.", least=1, free=True
+        150_000,
+        "Number of training tokens between checkpoints; each measurement of held-out perplexity also saves one.",
+        least=1,
+        free=True,
     )
     keep_checkpoints: int = declare(
         2,
@@ -277,7 +285,7 @@ class TrainConfig(Section):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a sentence for values that contradict each other."""
+        """Yield a sentence if neither max_tokens nor epochs limits the training."""
         if self.max_tokens == 0 and self.epochs == 0:
             yield str(ConfigError.needs("train.max_tokens = 0", "train.epochs > 0"))
 
@@ -308,10 +316,12 @@ class EmbedConfig(Section):
     )
     unknown: str = declare(
         "auto",
-        "Read unknown words as <UNK> (unk) or as the known words in them (backoff); auto: backoff unless fine-tuning.",
+        "Read unknown words as <UNK> (unk) or as the known words in them (backoff); auto means backoff.",
         choices=("auto", "unk", "backoff"),
     )
-    batch_tokens: int = declare(4096, "Maximum number of tokens computed in one batch.", least=1, free=True)
+    batch_tokens: int = declare(
+        4096, "Maximum number of tokens per batch; a longer sentence is a batch of its own.", least=1, free=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,7 +336,7 @@ class Config:
     embed: EmbedConfig = EmbedConfig()
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each value out of range or combination that cannot be trained, over all sections."""
+        """Yield a sentence for each value that is not allowed or contradicts another one, over all sections."""
         for section in fields(self):
             yield from getattr(self, section.name).problems()
         if self.model.mode == "character" and not self.train.train_embeddings:

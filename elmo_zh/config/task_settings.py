@@ -41,7 +41,7 @@ class DataFiles:
     has_found_test: bool = False  # Whether `test` was found in a folder, and is left out if it has no labels
 
     def paths(self) -> dict[str, Path]:
-        """Return the files by the part of the data that they contain."""
+        """Return the given paths by part: DATA as "train", and "dev" and "test" if they are given."""
         parts = {"train": self.data, "dev": self.dev, "test": self.test}
         return {part: path for part, path in parts.items() if path is not None}
 
@@ -91,7 +91,7 @@ class Reading:
         return (*texts, self.label_column) if with_label else texts
 
     def columns_in(self, names: Collection[str], *, with_label: bool = True) -> tuple[str, ...]:
-        """Return the columns that are named or, where none is named, the trained task's own if a file has them."""
+        """Return for each column its given name, otherwise the trained task's if it is in `names`, otherwise ""."""
         wanted = self.columns(with_label=with_label)
         trained_on = self.task_columns if len(self.task_columns) == self.num_texts + 1 else ("",) * len(wanted)
         return tuple(name or (known if known in names else "") for name, known in zip(wanted, trained_on, strict=False))
@@ -126,12 +126,12 @@ class HeadSettings:
 
     @property
     def is_crf(self) -> bool:
-        """Whether a tagger is linear: a CRF on character n-grams."""
+        """Whether this is a linear tagger: a CRF on character n-grams."""
         return self.kind == "tag" and self.head == "linear"
 
     @property
     def reads_grams(self) -> bool:
-        """Whether a tagger reads n-grams, alone or in a mixture."""
+        """Whether this is a tagger that reads character n-grams, alone or in a mixture."""
         return self.kind == "tag" and self.head != "bilstm"
 
 

@@ -16,7 +16,7 @@ CORPUS = (*READING, *CLEANING)
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(Section):
-    """How raw text becomes sentences and tokens; bundles record this, so that embedding prepares text the same way."""
+    """How raw text becomes sentences and tokens; bundles record what embedding needs to prepare text the same way."""
 
     segmenter: str = declare("jieba", "Segmenter: {choices}.", choices=SEGMENTERS)
     jieba_hmm: bool = declare(
@@ -30,7 +30,7 @@ class TextConfig(Section):
     )
     split_unknown: bool = declare(
         False,
-        "Split each word with Han characters that is outside the vocabulary into known words and single characters.",
+        "Split out-of-vocabulary words with Han characters into known words and single characters.",
         later=True,
     )
     split_sentences: bool = declare(
@@ -69,7 +69,8 @@ class TextConfig(Section):
     )
     heldout_min_sentences: int = declare(
         200,
-        "Hold out at least this many sentences, or a tenth of all if that is less; none if text.heldout_share is 0.",
+        "Hold out at least this many sentences if possible, or a tenth of all if that is less; none if"
+        " text.heldout_share is 0.",
         least=0,
     )
     heldout_max_tokens: int = declare(200_000, "Hold out at most this many tokens.", least=0)
@@ -116,7 +117,7 @@ class TextConfig(Section):
     )
     remove_markup: bool = declare(
         True,
-        "Remove remnants of HTML, wikitext and BBCode, but only known tags and paired marks: a<b and 《》 stay.",
+        "Remove remnants of HTML, wikitext and BBCode; text such as a<b and 《》 stays.",
         later=True,
     )
     min_han_share: float = declare(

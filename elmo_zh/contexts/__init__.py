@@ -1,6 +1,6 @@
 """Words in context: scores of lines and tokens, and indexes of occurrences with the analyses that use them.
 
-This module defines most options of the commands; Python functions take the same names, defaults and limits.
+This module defines most options of the commands; Python functions share many of their names, defaults and limits.
 """
 
 from dataclasses import dataclass
@@ -50,8 +50,8 @@ class ScoreOptions:
     pairs: str | None = declare(
         None,
         "Compare the two sentences of each record: specify the names of their columns (or numbers, if there is no"
-        " header). For each value of the optional column KIND, show the share of pairs whose first sentence is more"
-        " probable.",
+        " header). Show the share of pairs whose first sentence is more probable, in total and for each value of the"
+        " optional column KIND.",
         metavar="FIRST,SECOND[,KIND]",
     )
     against: Path | None = declare(
@@ -108,7 +108,7 @@ class SubstituteOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SenseOptions:
-    """The options of `senses`: how to cluster occurrences into usages, and what to show or write."""
+    """The options of `senses`: how to cluster occurrences into usages, and what to show."""
 
     layer: int | None = declare(
         None, "Layer whose vectors are compared. Default: the lowest layer above 0 in the index.", least=0
@@ -125,7 +125,7 @@ class SenseOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions:
-    """The options of `drift` that decide what is measured: the periods, the layer, the measure and its test."""
+    """The options of `drift` that decide what is compared, and how it is measured and tested."""
 
     periods: str | None = declare(
         None,
@@ -163,7 +163,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftShown(DriftOptions):
-    """The options of `drift`: how it measures, which words it compares, and what it shows."""
+    """All options of `drift`: also which words to use, and what to show."""
 
     words: Path | None = declare(
         None,
@@ -179,7 +179,7 @@ class DriftShown(DriftOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PageChoice:
-    """The options of `explore` that decide which words and occurrences its page shows."""
+    """The options of `explore` that decide what its page shows."""
 
     words: tuple[str, ...] = declare(
         (), "Show this word of the index; repeat the option for more words.", names=("--word",), metavar="WORD"

@@ -1,8 +1,8 @@
 """Build an index of occurrences: vectors of words in their sentences, stored on disk for similarity search.
 
-The tokens of all texts are written first, as `embed` keeps them; then the occurrences are chosen (`index_text`), which
-fixes their number; then the model reads the lines that contain one; and at the end the vectors are joined.
-`contexts.index_files` lists the files.
+The tokens of all texts are written first, in the form that `embed` uses. Then the occurrences are chosen
+(`index_text`), the model reads the lines that contain one, and the vectors are joined. `contexts.index_files` lists the
+files.
 """
 
 import warnings
@@ -80,7 +80,7 @@ class IndexReport:
 class IndexJob:
     """Writes an index of the words in texts.
 
-    Memory grows with the number of distinct words, and by about 20 bytes for each chosen occurrence.
+    Memory grows with the number of lines, columns, distinct words and chosen occurrences.
     """
 
     embedder: ElmoEmbedder
@@ -103,7 +103,7 @@ class IndexJob:
 
     @property
     def valuable(self) -> Sequence[str]:
-        """The vectors, unless a command makes the index for itself."""
+        """The step that computes vectors, unless a command makes the index for its own use."""
         return () if self.settings.made_by else ("index",)
 
     @property
@@ -112,7 +112,7 @@ class IndexJob:
         return [*(text.source.path for text in self.texts), self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
-        """Return whether a path is an index without other files."""
+        """Return whether a path is an index; raise OutputError if an index contains other files."""
         return written_as("index")(path)
 
     @cached_property
@@ -164,7 +164,7 @@ class IndexJob:
         )
 
     def _write_all_tokens(self, work: Work) -> list[_ReadText]:
-        """Write the tokens of the texts; skip non-text files found in folders."""
+        """Write the tokens of the texts, and return the texts read; skip non-text files found in folders."""
         read, hints = [], Hints(work.reporter)
         for number, (text, about) in enumerate(zip(self.texts, self._described_texts, strict=True)):
             own_work = work.within(f"text-{number:05d}")
@@ -182,7 +182,7 @@ class IndexJob:
         return read
 
     def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:
-        """Choose the occurrences and write everything except the vectors; return the content of index.json."""
+        """Choose the occurrences and write all data files except vectors; return index.json without digests."""
         tokens = [text.tokens for text in read]
         words = WordNumbers(tokens, reporter)
         counts = TokenCounts()
@@ -240,7 +240,7 @@ class IndexJob:
 
 
 class _Task(NamedTuple):
-    """Lines of tokens, the places of their n chosen tokens, and the index of each line's first one of these, then n."""
+    """Lines of tokens, and the positions of the chosen tokens: for line i, places[edges[i]:edges[i + 1]]."""
 
     lines: list[list[str]]
     places: NDArray[np.int32]
@@ -250,7 +250,7 @@ class _Task(NamedTuple):
 def compute_vectors(
     embedder: ElmoEmbedder, work: Work, folder: Path, layers: Sequence[int], part_lines: int
 ) -> list[FinishedPart]:
-    """Compute the chosen occurrences' vectors in the selected layers, in parts of up to `part_lines` lines."""
+    """Compute the vectors of the chosen occurrences, and return them as parts of up to `part_lines` lines."""
     occurrences = np.load(folder / "occurrences.npy", mmap_mode="r", allow_pickle=False)
     rows = np.unique(occurrences["line"])
     step = Step(

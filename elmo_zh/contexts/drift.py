@@ -93,10 +93,10 @@ class Period:
         return np.searchsorted(self.index.tokens()[1], self._token_numbers[numbers], side="right")
 
     def whole_of(self, word: str, numbers: Numbers) -> str | None:
-        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if its neighbours vary.
+        """Return the longer string that a word is a fragment of, such as 卢 拉 for 拉; None if it is not a fragment.
 
-        A fragment has the same word, which is not a particle, directly before, or directly after, at least 80% of its
-        occurrences.
+        A fragment has the same word directly before, or directly after, at least 80% of its occurrences. Particles and
+        punctuation do not count.
         """
         for place, beside in enumerate(self._words_beside(numbers)):
             found = Counter(beside.tolist()).most_common(1)
@@ -143,7 +143,7 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return each line's document, int64, (L,): its file, or the line itself with `by_lines` or columns of its own."""
+    """Return each line's document, int64, (L,): its file, or the raw line with `by_lines` or columns of its own."""
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}
@@ -206,7 +206,7 @@ class WordDrift(Comparison):
         return largest.boundary if len(self.steps) > 1 and largest.q < LEVEL else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return comparisons of consecutive periods and, if there are several, of the first with the last."""
+        """Return the comparisons of consecutive periods and, with three or more periods, of the first with the last."""
         return (*self.steps, self) if len(self.steps) > 1 else (self,)
 
 
@@ -238,7 +238,7 @@ def measure_drift(
         words: Compare only these words. Default: all that occur in every period.
         reporter: Receives progress.
         options: The options of the command: periods, layer, by, min_count, permutations, with_fragments,
-            seed. Apart from q, a word's results do not depend on other words. by="jsd" needs scikit-learn.
+            seed. Only q and `change` depend on the other words. by="jsd" needs scikit-learn.
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
@@ -286,7 +286,7 @@ def measure_drift(
 
 
 def describe_fragments(fragments: Mapping[str, str]) -> str:
-    """Return a sentence that lists the words left out as fragments, and says how to compare them."""
+    """Return a message that lists the first ten words left out as fragments, and says how to compare them."""
     pairs = first_ten([f"{word} ({whole})" for word, whole in fragments.items()])
     message = _("Left out fragments of longer words: {pairs}. To compare them too, add --with-fragments.")
     return message.format(pairs=pairs)
@@ -325,7 +325,7 @@ class _Comparing(NamedTuple):
     options: DriftOptions
 
     def uses(self, word: str) -> list[_Uses]:
-        """Return a word's uses in each period; empty if one period has too few, or has them in only one document."""
+        """Return a word's uses in each period; empty if any period has too few, or has them in only one document."""
         found = []
         for period in self.periods:
             numbers = period.occurrences(word)
@@ -395,7 +395,7 @@ def moved_lines(old: Period, new: Period, word: str, layer: int, top: int) -> li
     """Return the lines from two periods that best show how a word changed, at most `top` distinct ones from each.
 
     They are the most typical of their own period, by the cosine with its mean vector minus the cosine with the other's.
-    The latter is each neighbour's `cosine`.
+    The `cosine` of each neighbour is the one with the other period's mean vector.
     """
     numbers = [period.occurrences(word) for period in (old, new)]
     units = [unit_rows(period.index.vectors(layer)[rows]) for period, rows in zip((old, new), numbers, strict=True)]

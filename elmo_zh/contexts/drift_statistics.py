@@ -90,7 +90,7 @@ class _Groups(NamedTuple):
     spreads: Vectors
 
     def distances(self, other: "_Groups") -> Distances:
-        """Return the distances between each group and the group at the same position in `other`."""
+        """Return the distances between each group and the group at the same position in `other`, and the spreads."""
         product = (self.sums * other.sums).sum(axis=1)
         norms = np.linalg.norm(self.sums, axis=1) * np.linalg.norm(other.sums, axis=1)
         first, second = (each.usages / each.sizes[:, None] for each in (self, other))
@@ -106,17 +106,17 @@ class _Groups(NamedTuple):
 
 
 def compare_groups(old: DocumentSums, new: DocumentSums) -> Distances:
-    """Return the distances between two groups of at least two occurrences each, as arrays of one number."""
+    """Return distances and spreads of two groups of at least two occurrences each, as arrays of one number."""
     return old.groups(np.ones((1, len(old)))).distances(new.groups(np.ones((1, len(new)))))
 
 
 def permutation_test(
     old: DocumentSums, new: DocumentSums, measure: str, permutations: int, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the p-value (the share of random divisions that reach the distance) and the mean over all divisions.
+    """Return the p-value (the share of random divisions that reach the distance) and the divisions' mean distance.
 
-    The test is sequential: it ends when 100 divisions have reached the distance. Their share of the divisions drawn is
-    as valid a p-value as with a fixed number (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
+    The test is sequential: it ends early when 100 divisions have reached the distance. Their share of the divisions
+    drawn until then is a valid p-value too (Besag and Clifford 1991, "Sequential Monte Carlo p-values").
     """
     pooled = old.joined(new)
     own = np.repeat([[1.0, 0.0]], [len(old), len(new)], axis=1)
@@ -150,7 +150,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the 95% interval of a measure, from 200 draws of each group's documents with replacement.
 
-    It is shifted so that the mean of the draws, which are less varied than the documents, is the measured distance.
+    It is shifted so that the mean over the draws is the measured distance.
     """
     observed = compare_groups(old, new)[measure][0]
     first, second = (

@@ -1,6 +1,7 @@
-"""ContextIndex: read an index of occurrences, whose files are memory-mapped and checked when they are first read.
+"""ContextIndex: read an index of occurrences.
 
-`contexts.build_index` writes them; docs/indexes.md describes them.
+Arrays are memory-mapped. The digests of files are checked when they are first read. `contexts.build_index` writes the
+files; docs/indexes.md describes them.
 """
 
 from bisect import bisect_left
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word of its texts, as the segmenter splits them.")
 NO_VECTORS = N_(
-    "{path} has no vectors of {word}, because an index leaves out punctuation, rare words and some occurrences of"
-    " frequent words. Write the index again with --max-per-word 0 and a lower --min-count, or with a file that lists"
-    " the word: --words FILE"
+    "{path} has no vectors of {word}. An index leaves out punctuation, rare words and some occurrences of frequent"
+    " words, or has only the words in --words FILE. Write it again with --max-per-word 0 and either a lower"
+    " --min-count or a file that lists the word: --words FILE"
 )
 
 
@@ -52,7 +53,8 @@ class ContextIndex:
     Attributes:
         path: Folder of the index.
         model_digest: Digest of the bundle that computed the vectors.
-        model: That bundle's path, model_digest, precision and unknown, and the digest of `user_dictionary`, if any.
+        model: That bundle's path and model_digest, the precision and `unknown` that were used, and the digest of
+            `user_dictionary`, if any.
         layers: Numbers of the layers with vectors, ascending.
         dimension: Length of a vector, 2P.
         is_segmented: Whether its texts were already segmented when they were indexed.
@@ -126,10 +128,10 @@ class ContextIndex:
             path: The folder to write; it appears when the index is complete.
             layers: Layers whose vectors are kept: all, top, or one or more numbers; 0 is the token layer.
             words: Index only these words, however rare. Default: all that reach `min_count`, except punctuation.
-            segmented: The texts have one sentence per line, its tokens separated by single spaces.
+            segmented: The texts have one sentence per line, with spaces between its tokens.
             force: Replace an existing index, and do not resume an unfinished one.
             reporter: Receives messages and progress. Default: show only warnings, as Python warnings.
-            options: Those of the command: split_sentences, from_name, min_count, max_per_word, seed.
+            options: Other options of the command: split_sentences, from_name, min_count, max_per_word, seed.
 
         Raises:
             TypeError, ValueError: If an argument is not as described above.
@@ -138,8 +140,8 @@ class ContextIndex:
             OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
 
         Warns:
-            UserWarning: If a file is skipped, a long line is cut, far more words are unknown than in training, or words
-                of `words` do not occur.
+            UserWarning: For example, if a file is skipped, a long line is cut, far more words are unknown than in
+                training, or a word of `words` does not occur.
         """
         from elmo_zh.contexts import IndexOptions
         from elmo_zh.contexts.build_index import build_index  # reading an index needs no model
@@ -174,7 +176,7 @@ class ContextIndex:
                 raise OutputError.damaged(self.path / name, f"{num_bytes:,} != {recorded:,} {_('bytes')}")
 
     def _check(self, name: str) -> Path:
-        """Return the path of a file whose digest is the recorded one; raise OutputError if it is not."""
+        """Return the path of a file; the first time, raise OutputError if its digest is not the recorded one."""
         path, digest = self.path / name, self._unchecked.get(name)
         if digest is not None and file_digest(path) != digest:
             raise OutputError.damaged(path, f"!= {digest}")
@@ -219,7 +221,10 @@ class ContextIndex:
 
     @cached_property
     def normalise(self) -> Callable[[str], str]:
-        """The function that normalises words as the texts were; it leaves words of segmented texts as they are."""
+        """The function that normalises words as the texts were; it leaves words of segmented texts as they are.
+
+        If the model's text settings cannot be found, it uses the default ones.
+        """
         if self.is_segmented:
             return str
         path = find_same_bundle(self.model_digest, Path(self.model["path"]), self.path)
@@ -304,7 +309,10 @@ class ContextIndex:
         return Column(self.sources, codes)
 
     def line_numbers(self) -> NDArray[np.int64]:
-        """Return each line's number in its text, from 0, shape (L,); sentences from one raw line share a number."""
+        """Return each line's number in its file, from 0, int64, shape (L,); sentences of one raw line share a number.
+
+        The lines of an archive are numbered across its members.
+        """
         return np.asarray(self._array("lines.npy")["number"])
 
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
@@ -369,7 +377,7 @@ class ContextIndex:
             raise other_model(self.path, self.model["path"], self.model_digest, path, digest)
 
     def _number(self, word: str) -> int | None:
-        """Return the number of a word as it is or as texts are normalised, or None if it has no vectors."""
+        """Return the number of a word, looked up as it is or else normalised; None if it has no vectors."""
         number = self._place(word)
         number = self._place(self.normalise(word)) if number is None else number
         if number is None:

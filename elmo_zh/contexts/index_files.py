@@ -40,7 +40,7 @@ Kind = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def index_files(counts: Mapping[str, int], layers: Sequence[int], dimension: int) -> dict[str, Kind | None]:
-    """Return the names of the files with words, lines, tokens and vectors, with the dtype and shape of arrays."""
+    """Return the names of an index's data files, with dtype and shape for arrays and None for the others."""
     num_lines, num_occurrences = counts["lines"], counts["occurrences"]
     return {
         "words.npy": (WORD, (counts["distinct_words"],)),
@@ -140,11 +140,11 @@ class Column:
 
     @cached_property
     def type(self) -> ColumnType:
-        """The type that most of the filled cells have: numbers, dates or text."""
+        """The type that most cells with a value have: numbers, dates or text."""
         return column_type(self.counts)
 
     def ranks(self) -> NDArray[np.float64]:
-        """Return each value's rank, float64, shape (V,): empty, then of the column's type, then others by spelling."""
+        """Return each value's rank, float64, (V,): empty values first, then the column's type, then others."""
         parse = self.type.parse
         keys = [
             (0, sort_key(parsed), "")
@@ -173,7 +173,7 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
     """Return a column, or the years or months of its dates for a name such as 日期:year.
 
     Raises:
-        ConfigError: If there is no such column, or it has no dates; the message lists the columns.
+        ConfigError: If there is no such column, or it has no dates to take years or months of.
     """
     name, unit = split_unit(columns, name)
     if unit and name in columns:
@@ -194,13 +194,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Return columns with the file of each line in front as `source`; another column of that name is renamed."""
+    """Return columns with `source`, the file of each line, in front; another column of that name is renamed."""
     new_name = free_name("source", {"source", *columns})
     return {"source": source, **{new_name if name == "source" else name: values for name, values in columns.items()}}
 
 
 def note_type(columns: Mapping[str, Column], name: str, reporter: Reporter) -> None:
-    """Report how a column is compared and sorted, if it exists and holds dates or some cells of another type."""
+    """Report how a column is compared and sorted, if it has dates, or numbers and some cells of another type."""
     name, unit = split_unit(columns, name)
     if name not in columns:
         return

@@ -1,4 +1,4 @@
-"""The text of an index: choose its words and occurrences, and write all files except the vectors and their norms."""
+"""The text of an index: choose words and occurrences, and write all data files except the vectors and their norms."""
 
 import json
 from collections import Counter
@@ -92,7 +92,7 @@ def describe_missing_words(words: Sequence[str], argument: str) -> str:
 
 
 class Sampler:
-    """Chooses the occurrences to index, block by block: all, or a sample for frequent words (`sample_places`)."""
+    """Chooses the occurrences of indexed words, block by block: all or, for a frequent word, a sample."""
 
     def __init__(self, settings: IndexSettings, words: Sequence[str], counts: NDArray[np.int64]) -> None:
         """Draw samples for W distinct words; `counts` has the number of occurrences of each word, int64, shape (W,)."""
@@ -165,7 +165,7 @@ class WordNumbers:
 def write_index_text(
     folder: Path, tokens: Sequence[TextTokens], settings: IndexSettings, words: WordNumbers, reporter: Reporter
 ) -> dict[str, int]:
-    """Choose the occurrences and write all files except the vectors and their norms; return counts."""
+    """Choose the occurrences and write all data files except the vectors and their norms; return counts."""
     sampler, builder, num_bytes = Sampler(settings, words.words, words.counts), ColumnBuilder(), 0
     with ExitStack() as stack, reporter.progress("occurrences", unit="tokens") as progress:
         line_text = stack.enter_context((folder / "lines.utf8").open("wb"))

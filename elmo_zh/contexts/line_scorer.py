@@ -62,7 +62,7 @@ class LineScore(TextCost):
 
 
 class LineScorer:
-    """Computes the exact cost of lines; `score` starts each from the same state, independently of the others.
+    """Computes the exact cost of lines; `score` starts each sentence from the same state.
 
         scorer = LineScorer.load("runs/latest/model")
         [line] = scorer.score(["今天天气很好"])
@@ -86,8 +86,8 @@ class LineScorer:
 
         Args:
             bundle: The model.
-            segmented: Lines are tokens separated by white space, looked up as they are, or split if the model was
-                trained with text.split_unknown; else lines are normalised and segmented.
+            segmented: Lines are tokens separated by spaces, looked up as they are; unknown tokens are split if the
+                model was trained with text.split_unknown. Otherwise, lines are normalised and segmented.
             split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
             user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.

@@ -1,6 +1,6 @@
 """Exact search for the vectors with the largest cosine similarity.
 
-A first product in float32, with a bounded error, reads each vector once and rules out the vectors that cannot be among
+A first pass in float32, with a bounded error, reads each vector once and rules out the vectors that cannot be among
 the nearest. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
 """
 
@@ -29,7 +29,7 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def widened(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Convert finite contiguous vectors to float32, several times faster than `astype`."""
+    """Convert finite contiguous vectors to float32, faster than `astype`."""
     bits = vectors.view("<i2").astype("<i4").view("<u4")  # the sign is copied into the added bits
     bits <<= 13
     bits &= 0x8FFFE000  # keeps the first copy, exponent and fraction

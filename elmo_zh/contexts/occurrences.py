@@ -45,7 +45,7 @@ class TokenInSentence:
         return {"text": self.text, "tokens": self.tokens, **place}
 
     def describe_cut(self) -> str:
-        """Return a message on how the sentence was cut to contain the word; "" if it was not cut."""
+        """Return a message about how the sentence was cut so that the word is a token; "" if it was not cut."""
         if self.segmented_as is None:
             return ""
         return _(
@@ -63,8 +63,8 @@ def find_occurrences(
 ) -> list[TokenInSentence]:
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
-    Where the word is not a token of raw text, the text is cut before and after it, and each part is segmented alone. If
-    the text does not contain the word as written, the tokens that equal the normalised word are its occurrences.
+    Where the word is not a token of raw text, the parts before and after it are segmented separately. In segmented
+    text, only tokens count. If the word does not occur as written, tokens that equal the normalised word count.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}
@@ -87,7 +87,7 @@ def find_occurrences(
 def require_occurrences(
     embedder: "ElmoEmbedder", text: str, word: str, *, segmented: bool = False
 ) -> list[TokenInSentence]:
-    """Return the result of `find_occurrences`; raise CorpusError if the sentence does not contain the word."""
+    """Return the result of `find_occurrences`; raise CorpusError if it is empty."""
     found = find_occurrences(embedder, text, word, segmented=segmented)
     if not found:
         tokens = _first(embedder.prepare(text, segmented=segmented).tokens)

@@ -50,12 +50,12 @@ class TextLine(NamedTuple):
 
 
 class ScoredLine(NamedTuple):
-    """A line of a text with its score; `difference`, in bits per character, is None without a second model."""
+    """A line of a text with its score."""
 
     text_number: int
     number: int
     score: LineScore
-    difference: float | None = None
+    difference: float | None = None  # in bits per character; None without a second model or for an empty line
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ScoreCounts:
             yield line
 
     def described(self) -> dict[str, float]:
-        """Return the totals as JSON values."""
+        """Return the number of lines and the total cost as JSON values."""
         totals = {name.removeprefix("num_"): total for name, total in asdict(self.cost).items()}
         return {"lines": self.lines, "empty_lines": self.empty_lines, **totals}
 
@@ -152,7 +152,7 @@ def lowest_share(figures: NDArray[np.float64], share: float) -> NDArray[np.bool_
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreJob:
-    """Scores the lines of texts; writes a table of all lines, or the lines to keep as they are."""
+    """Scores the lines of texts; writes a table of lines or tokens, or copies the lines to keep."""
 
     scorer: LineScorer
     texts: Sequence[InputText]
@@ -175,7 +175,7 @@ class ScoreJob:
     def made_from(self) -> dict[str, Any]:
         """Return everything that the scores depend on.
 
-        How they are written may change before an interrupted job resumes.
+        The format of the output may change before an interrupted job resumes.
         """
         texts = [text.described() for text in self.texts]
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
@@ -190,11 +190,11 @@ class ScoreJob:
             return self.write(chain.from_iterable(convert(part.value(), list[ScoredLine]) for part in parts), file)
 
     def print(self, file: BinaryIO, reporter: Reporter) -> ScoreCounts:
-        """Write what `make` writes to a stream, without saving any scores."""
+        """Write to a stream what `make` writes to a file; no scores are saved, so this cannot be resumed."""
         return self.write(_iter_scored(LineScores(self.scorer, self.other), self.texts, reporter), file)
 
     def write(self, lines: Iterable[ScoredLine], file: BinaryIO) -> ScoreCounts:
-        """Write the table, line by line, or the lines to keep."""
+        """Write the table, line by line, or the lines to keep; return the totals."""
         counts = ScoreCounts()
         if self.keep_below is None and self.keep_share is None:
             _write_scores(self, counts.counted(lines), file)
@@ -217,7 +217,7 @@ def _figure(line: ScoredLine) -> float:
 def evaluate_texts(
     scorer: LineScorer, texts: Sequence[InputText], *, stateful: bool = False, reporter: Reporter
 ) -> ScoreCounts:
-    """Score texts and return the totals; if `stateful`, carry the state from sentence to sentence within each file."""
+    """Score texts and return the totals; if `stateful`, carry the state from sentence to sentence within a source."""
     counts = ScoreCounts()
     if stateful:
         with reporter.progress("evaluate", unit="lines") as progress:

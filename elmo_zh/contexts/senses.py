@@ -1,15 +1,15 @@
 """Usages of a word: clusters of its occurrences' vectors in an index, and the words that tell them apart.
 
 The vectors are scaled to length 1 and reduced to their first eight principal components, because distances in hundreds
-of dimensions hardly differ. k-means is run for two to six clusters, and the number with the largest mean silhouette
-(Rousseeuw 1987) is a candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of
-k-means on 20 samples from a normal distribution with the same variances. With more than 60 vectors, a random sample is
-tested.
+of dimensions hardly differ. With more than 60 vectors, a random sample of them is tested. k-means is run for two to six
+clusters of at least five vectors on average, and the number with the largest mean silhouette (Rousseeuw 1987) is a
+candidate. k-means splits any cloud, so this silhouette is compared with the silhouettes of k-means on 20 samples from a
+normal distribution with the same variances.
 
-Unless the silhouette is more than two standard deviations above their mean, there is one cluster. If it is, and is also
-above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in Data"), the candidate is taken.
-Otherwise there are two clusters, since blurred clouds nearly always have their largest silhouette at five or six
-(benchmarks/usages.py).
+Unless the silhouette is more than two standard deviations above the mean silhouette of these samples, there is one
+cluster. If it is, and is also above 0.5, "a reasonable structure" (Kaufman and Rousseeuw 1990, "Finding Groups in
+Data"), the candidate is taken. Otherwise there are two clusters, since blurred clouds nearly always have their largest
+silhouette at five or six (benchmarks/usages.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +70,7 @@ def usage_vectors(index: ContextIndex, layer: int, numbers: NDArray[np.int64]) -
 
 
 def near_vector(vectors: NDArray[np.floating[Any]], distances: NDArray[np.int64]) -> Floats:
-    """Return the direction (D,) of nearby words' context-free vectors (n, D), weighted by distance; zero if none."""
+    """Return the direction (D,) of the weighted sum of nearby words' context-free vectors (n, D); zero if none."""
     distances = np.abs(distances)
     weights = np.where(distances <= _WINDOW, 1 / (1 + _FADING * distances), 0.0)
     [direction] = unit_rows(weights[None] @ unit_rows(vectors))
@@ -82,7 +82,7 @@ def join_directions(*parts: Floats) -> Floats:
 
     Directions are relative to the mean over the occurrences, so that common components do not count; all have equal
     weight. The mean vector of the surrounding words is the context vector of Schuetze 1998, "Automatic Word Sense
-    Discrimination"; it is used twice, from contextual and from context-free vectors (`near_vector`).
+    Discrimination"; it is computed twice, from contextual and from context-free vectors (`near_vector`).
     """
     return np.hstack([_directions(part) for part in parts])
 
@@ -106,7 +106,7 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Why a number of clusters was chosen: the candidate of largest silhouette, or 1 if vectors are too few for two."""
+    """Why a number of clusters was chosen: the candidate with the largest silhouette, or 1 for very few vectors."""
 
     candidate: int = 1
     silhouette: float = 0.0
@@ -232,7 +232,7 @@ def _ranked_words(index: ContextIndex, nearest: Floats) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """One usage of a word; occurrences in repeated lines do not count."""
+    """One usage of a word; occurrences in repeated lines count once."""
 
     number: int  # its number, from 0; the most frequent usage is the first
     share: float  # its fraction of the word's occurrences
@@ -277,7 +277,7 @@ def find_senses(
     Args:
         index: The index.
         word: A word in the index.
-        layer: The layer to compare. Default: the lowest contextual layer in the index.
+        layer: The layer to compare. Default: the lowest contextual layer in the index, or 0 if it has none.
         num_usages: The number of usages. Default: chosen from the data, possibly one.
         seed: Seed of k-means.
         top: Maximum number of characteristic words for each usage.
@@ -286,7 +286,7 @@ def find_senses(
         ElmoZhError: If the index does not have the word or the layer, or the word has too few occurrences in
             different lines.
         TypeError: If the word is not a string.
-        ValueError: If a number is not a whole number, or out of range.
+        ValueError: If `num_usages` or `seed` is not a whole number, or is out of range.
     """
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed, top=top)
     layer = usage_layer(index) if layer is None else layer
@@ -343,7 +343,10 @@ def _read_lines(index: ContextIndex, occurrences: Sequence[Occurrence]) -> tuple
 
 
 def usage_counts(index: ContextIndex, senses: Senses, column: Column) -> dict[str, list[int]]:
-    """Count the occurrences of each usage for each value of a column that has any, without repeated lines."""
+    """Count each usage's occurrences for each value of a column; values without occurrences are left out.
+
+    Occurrences in repeated lines count once.
+    """
     distinct = ~senses.is_repeated
     lines = [index.occurrence(number).line for number in senses.occurrences[distinct].tolist()]
     counts = np.zeros((len(column.values), len(senses.usages)), np.int64)

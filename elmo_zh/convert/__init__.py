@@ -1,4 +1,4 @@
-"""Turn models of other programs into bundles.
+"""Convert models of other programs into bundles, and bundles into other layouts.
 
 This module declares the options of a conversion, and does not import torch.
 """
@@ -16,7 +16,7 @@ _INSTEAD = N_("File to use instead of the one that is found in SOURCE.")
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """The files of a model to convert, facts about its training text, and what to do with them."""
+    """The options of a conversion."""
 
     options: Path | None = declare(None, _INSTEAD, path=_FILE, metavar="FILE")
     weights: Path | None = declare(None, _INSTEAD, path=_FILE, metavar="FILE")
@@ -24,7 +24,7 @@ class Conversion:
     token_embeddings: Path | None = declare(None, _INSTEAD, names=("--embedding",), path=_FILE, metavar="FILE")
     warm_on: Path | None = declare(
         None,
-        "Text from which to compute a warm state: the mean state after the last words of its sentences.",
+        "Text from which to compute a warm state (the mean state at the ends of sentences).",
         path=_FILE,
         metavar="TEXT",
     )
@@ -38,7 +38,7 @@ class Conversion:
     user_dictionary: Path | None = None
 
     def named_files(self) -> dict[str, Path]:
-        """Return the model's files that the user named, by their command-line options; the others are searched for."""
+        """Return the model's files that the user specified, with their command-line options as keys."""
         files = (self.options, self.weights, self.vocab, self.token_embeddings)
         named = zip(("--options", "--weights", "--vocab", "--embedding"), files, strict=True)
         return {name: path for name, path in named if path is not None}

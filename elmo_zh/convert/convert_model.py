@@ -1,4 +1,4 @@
-"""Convert another program's model, or a bundle, to any form; the weights file is recognised by its content."""
+"""Convert another program's model, or a bundle, to any form."""
 
 import gzip
 import lzma
@@ -88,7 +88,7 @@ def _opened_source(source: Path, unpacked: Path) -> Iterator[Path]:
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Unpack the files of a model by their names alone, so that none leads out of the folder."""
+    """Unpack the files of a model under their names without folders, so that none ends up outside `folder`."""
     try:
         with zipfile.ZipFile(source) as archive:
             names = {
@@ -148,7 +148,7 @@ def _refuse_options(folder: Path, options: list[str]) -> None:
 
 
 def _warm(source: Path, model: BundleContent, text: Path, *, segmented: bool) -> ModelWeights:
-    """Return the weights with the mean state after the sentences of a text as their warm state."""
+    """Return the weights with a warm state, measured on up to MOST_TOKENS tokens of a text."""
     if not text.is_file():
         raise CorpusError.missing(text)
     if not segmented and model.text is None:

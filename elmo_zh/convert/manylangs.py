@@ -1,10 +1,10 @@
-"""Models of ELMoForManyLangs: word embeddings and a CNN over Unicode characters, in two PyTorch state dicts.
+"""Models of ELMoForManyLangs: LSTMs, a CNN over Unicode characters and optional word embeddings, as PyTorch weights.
 
 Differences from the published layout, according to its own code: the order of the gates is i, f, j, o, and the forget
-gate's 1 is in the bias; a highway gate is the fraction of the input that is kept, not the fraction that is transformed;
-its marks for the beginning and the end of a word are swapped (its loader looks up `<eow>` for the beginning), also
-during training, so all released models need the swap; a word's embedding precedes the CNN's output; there is always a
-projection.
+gate's bias includes the 1 that bilm-tf adds later; a highway gate is the fraction of the input that is kept, not the
+fraction that is transformed; its marks for the beginning and the end of a word are swapped (its loader looks up `<eow>`
+for the beginning), also during training, so all released models need the swap; a word's embedding precedes the CNN's
+output; there is always a projection.
 """
 
 import warnings
@@ -98,7 +98,7 @@ def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -
 
 
 def _find_config(folder: Path) -> Path | None:
-    """Return the file in the folder that config.json names, or None for the configuration of the released models."""
+    """Return the file that config.json names; without it, None for a released configuration, else raise BundleError."""
     name = Path(str(load_options(folder / "config.json").get("config_path", "FILE"))).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():
@@ -136,7 +136,7 @@ def _is_plain(name: Any, value: Any) -> bool:
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
-    """Return the words in order of number, from lines of word TAB number; an empty word is the ideographic space."""
+    """Return the words sorted by number, from lines of word, tab and number; an empty word is the ideographic space."""
     if not path.is_file():
         raise BundleError.missing(path)
     numbers: dict[str, int] = {}
@@ -153,7 +153,7 @@ def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
 
 
 def _order(theirs: list[str], ours: list[str]) -> tuple[int, list[int]]:
-    """Return the size of their table, and the row in it of each of our entries."""
+    """Return the size of their table and, for each of our entries, its row in that table."""
     numbers = {name: number for number, name in enumerate(theirs)}
     return len(theirs), [numbers[name] for name in ours]
 
@@ -202,7 +202,7 @@ def _weights(
     orders: Mapping[str, tuple[int, list[int]]],
     folder: Path,
 ) -> ModelWeights:
-    """Return all weights; the files have to contain every parameter and nothing unused."""
+    """Return all weights; raise BundleError unless the files contain every parameter and nothing else."""
     held = sum(tensor.numel() for state in (token_embedder, encoder) for tensor in state.values())
     try:
         if num_parameters(shape) > held:
@@ -218,7 +218,7 @@ def _weights(
 
 
 def _checked(name: str, tensor: Tensor, expected: tuple[int, ...]) -> Floats:
-    """Return a tensor as float32; it has to be finite and to have the right shape."""
+    """Return a tensor as float32; raise ValueError unless it is finite and has the expected shape."""
     value = tensor.float()
     if tuple(value.shape) != expected or not bool(torch.isfinite(value).all()):
         raise ValueError(f"{name} has shape {tuple(value.shape)}; expected finite numbers of shape {expected}")

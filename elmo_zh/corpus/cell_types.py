@@ -135,7 +135,7 @@ def _filled(start: Moment, rest: Moment) -> Moment:
 
 
 class ColumnType(NamedTuple):
-    """The type of a column ("numbers", "dates" or "text"), with the number of filled cells of another type."""
+    """The type of a column ("numbers", "dates" or "text"), its parser, and how many filled cells the parser rejects."""
 
     name: str
     parse: Callable[[str], Any]
@@ -144,10 +144,10 @@ class ColumnType(NamedTuple):
 
 
 def column_type(cells: Sequence[tuple[str, int]], *, wants_dates: bool = False) -> ColumnType:
-    """Return the type that most cells with a value have, given distinct cells with their counts.
+    """Return the type that more than half of the cells with a value have, or text; cells are distinct, with counts.
 
-    Numbers that may be dates, such as 2020 or 20200307, are dates if all of them are eight-digit days, or if a date is
-    wanted.
+    Numbers that may be dates, such as 2020 or 20200307, count as dates if all of them are eight-digit days, if more
+    cells can be dates than numbers, or if `wants_dates` is set.
     """
     filled = [(cell, count) for cell, count in cells if cell.strip()]
     valued = [(cell, count) for cell, count in filled if cell.strip().lower() not in _NO_VALUE]
@@ -190,7 +190,7 @@ def longer_period(value: object, unit: str) -> str:
 
 
 def compare(cell: Any, sign: str, wanted: Any) -> bool:
-    """Return whether two parsed values have a relation; a date equals any period that contains it."""
+    """Return whether a comparison such as cell < wanted holds; a date equals any period that contains it."""
     if isinstance(cell, Period):
         if sign in ("=", "==", "!="):
             return bool(wanted.first <= cell.first and cell.last <= wanted.last) == (sign != "!=")

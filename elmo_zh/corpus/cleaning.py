@@ -1,7 +1,7 @@
-"""Clean one line of a corpus: remove markup, or drop it; notice if it was decoded with the wrong encoding.
+"""Clean one line of a corpus: remove its markup, decide whether to drop it, and notice wrong decoding.
 
-Markup is tags with known names and valid attributes, known entities, and paired wiki and BBCode marks; anything that
-may be text or mathematics stays. Removing it takes time proportional to the length of a line, whatever it contains.
+Markup means known HTML tags and entities, wikitext and BBCode. Marks that may be text or mathematics, as in a<b>c,
+stay. Removing markup takes time proportional to the length of a line.
 """
 
 import html
@@ -60,7 +60,7 @@ SIGNS = r"<&\[{'=_|"
 
 
 def without_markup(line: str) -> str:
-    """Return a line without remnants of markup, possibly empty; a second call changes nothing."""
+    """Return a line without remnants of markup, possibly empty."""
     for _ in range(_MOST_LAYERS):
         before = line
         if "<" in line:
@@ -138,7 +138,7 @@ def _without_bbcode(line: str) -> str:
 
 
 def _is_bb_tag(match: re.Match[str], ends: set[str]) -> bool:
-    """Return whether this is a tag rather than a bracketed word or index (a[i]): tags have an end tag or a value."""
+    """Return whether a match is a tag rather than a bracketed word or an index such as a[i]."""
     return bool(match[1] or match[3]) or match[2].lower() in ends or match[2].lower() == "hr"
 
 
@@ -149,7 +149,7 @@ _PREFERRED = ("zh-cn", "zh-hans", "zh-sg", "zh-my", "zh")
 
 
 def without_variants(text: str) -> str:
-    """Return wikitext with one word for each -{zh-hans:软件;zh-hant:軟體}-, in simplified Chinese if possible."""
+    """Return wikitext with -{zh-hans:软件;zh-hant:軟體}- replaced by its word in simplified Chinese, if possible."""
     return _VARIANTS.sub(_one_variant, text) if "-{" in text else text
 
 
@@ -180,7 +180,7 @@ _MAGIC_WORD = re.compile(r"__(?:NO|FORCE)?(?:TOC|EDITSECTION|INDEX|TITLECONVERT|
 
 
 def without_wiki_marks(line: str) -> str:
-    """Return a line without remnants of wikitext."""
+    """Return a line without remnants of wikitext; a line with only the marks of a table becomes empty."""
     if "[" in line:
         line = _ADDRESS.sub(lambda match: match[1] or "", _LINK.sub(_shown, line))
     if "{{" in line:
@@ -202,7 +202,7 @@ def _is_of_table(line: str) -> bool:
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return a link's visible text: the part after the last bar, or else the target; empty for files and categories."""
+    """Return a link's visible text, empty for files and categories; lists such as [[1, 2]] are returned unchanged."""
     target, others = match[1], match[2]
     if _NO_TEXT.match(target):
         return ""
@@ -279,7 +279,7 @@ _SUSPECT = re.compile(f"[{SIGNS}{MOJIBAKE_SIGNS}]")
 
 @dataclass(frozen=True)
 class LineCleaner:
-    """Cleans lines according to the settings. Embedding cleans nothing, so that each line stays a line."""
+    """Cleans or drops the lines of a corpus according to the settings."""
 
     max_characters: int
     removes_markup: bool
@@ -295,7 +295,7 @@ class LineCleaner:
         )
 
     def clean(self, line: str, tally: Tally) -> str | None:
-        """Clean a line, with notices; return None if it is dropped, and counted. The caller counts kept lines."""
+        """Return the cleaned line, or None after counting a dropped one; the caller counts kept lines."""
         if self.max_characters and len(line) > self.max_characters:
             tally.drop_line(TOO_LONG, line)
             return None

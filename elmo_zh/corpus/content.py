@@ -1,4 +1,4 @@
-"""The bytes of one file: what its name and its first bytes reveal, and why it cannot be read as a corpus."""
+"""The bytes of one file, what its name and its first bytes reveal, and the error for files that are not a corpus."""
 
 import importlib
 import mimetypes
@@ -29,11 +29,11 @@ class Content:
 
 
 class UnsuitableError(CorpusError):
-    """A file that cannot be read as a corpus: skipped if found in a folder or an archive, an error if named.
+    """A file that cannot be read as a corpus: an error if the user named it; otherwise callers may skip it.
 
     Args:
         name: Name of the file.
-        reason: Reason in English, marked with `N_`; records count files by it.
+        reason: Reason in English, translated for display; records count files by it.
         advice: The next step.
         details: This file's particulars, shown in parentheses.
     """
@@ -45,8 +45,8 @@ class UnsuitableError(CorpusError):
 
 
 TOO_LARGE = N_("too large to be read in its format")
-CONVERT = N_("Convert it to plain text, or to CSV if it is a table.")
-CORRECT = N_("Correct the file, or choose another --input-format.")
+CONVERT = N_("Convert it to plain text, or to CSV if it is a table; unpack it if it is an archive.")
+CORRECT = N_("Correct the file, or specify its format: --input-format NAME")
 # The first bytes of files that are not text, with the kind of file.
 _FOREIGN = {
     (b"%PDF-",): "PDF",
@@ -69,7 +69,7 @@ def refuse_foreign(content: Content) -> None:
 
 
 def too_long(place: str, longest: int) -> CorpusError:
-    """Return the error for a line, a record or a page that is longer than its format allows."""
+    """Return the error for a line, a record or a page that is too long to read."""
     message = _(
         "{place} is longer than {longest:,} characters. Divide it, or check the format of the file: --input-format"
     )
@@ -137,7 +137,7 @@ def suffix_of(name: str) -> str:
 
 
 def is_corpus_name(name: str) -> bool:
-    """Return whether a file found in a folder should be read: its suffix is known or missing; dump indexes are not."""
+    """Return whether a file found in a folder should be read: one with a known suffix or none, except dump indexes."""
     suffix = suffix_of(name)
     if _DUMP_INDEX.search(without_compression(name)):
         return False
@@ -159,10 +159,10 @@ def is_other_name(name: str) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a name on one line, with control characters and undecodable bytes escaped."""
+    """Return a name on one line, with unprintable characters and undecodable bytes escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Return whether a component of a path starts with a dot or is the __MACOSX folder of macOS archives."""
+    """Return whether a name in a path starts with a dot (except ..) or is the __MACOSX of macOS archives."""
     return any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in path.parts)

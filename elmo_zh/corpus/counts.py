@@ -42,7 +42,7 @@ def _add_to(kinds: dict[str, Found], kind: str, characters: int, example: str, c
 
 
 class Form(msgspec.Struct):
-    """How a file was read: its format, its encoding, and the field or column with its text."""
+    """How files were read (format, encoding, and the field or column with the text), and their number."""
 
     format: str
     encoding: str
@@ -62,7 +62,7 @@ class Form(msgspec.Struct):
 
 
 class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Counts for one source. Characters are counted as read; each is kept or dropped."""
+    """Counts for one source. Characters are counted before cleaning, as kept or dropped."""
 
     read_as: list[Form] = []
     # Fields or columns with Chinese text other than the chosen one, with the number of files.
@@ -118,7 +118,7 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
         self.line_notices.clear()
 
     def notice(self, reason: str) -> None:
-        """Record that the current line was cleaned or may be worth checking, which counts if it is kept."""
+        """Note that the current line was cleaned or may be worth checking; `keep` counts the notice."""
         self.line_notices.append(reason)
 
     def keep(self, line: str) -> None:
@@ -180,7 +180,7 @@ _PLAIN = re.compile(r"[ !-\[\]-~\u3001-\u3029\u4e00-\u9fa5\uff01-\uff5e]*")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with invisible and combining characters escaped as in Python strings.
+    r"""Return a text with invisible characters, combining characters and backslashes escaped as in Python strings.
 
     >>> visible("苹\u200b果\u3000\x1b[2J e\u0301 \\")
     '苹\\u200b果\\u3000\\x1b[2J e\\u0301 \\\\'

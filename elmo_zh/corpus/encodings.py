@@ -1,4 +1,4 @@
-"""Detect the encoding of a file from its byte order mark or by decoding all of it, and decode it into lines of text.
+"""Detect the encoding of a file from its byte order mark or its content, and decode it into lines of text.
 
 Bytes that cannot be decoded are marked or refused.
 """
@@ -61,12 +61,12 @@ class Encoding:
 
 
 def find_encoding(content: Content, wanted: str, *, trusts_head: bool = False) -> Encoding:
-    """Return the requested encoding of a file or, if that is auto, detect it by decoding the whole file.
+    """Return the wanted encoding of a file or, if that is auto, detect it; bytes that we wrote are UTF-8.
 
     A byte order mark decides. Without one, the encoding is UTF-8 if the whole file is valid UTF-8, or enough of the
-    non-ASCII text in samples; otherwise the one with chardet's highest mean confidence over the samples, if it is a
-    variant of GB18030 or Big5. If chardet is unsure about what may be Chinese, the one that decodes best is taken.
-    With `trusts_head`, a start in UTF-8 is enough, so that estimates need not read the whole file.
+    non-ASCII text in samples; otherwise it is GB18030 or Big5, whichever chardet prefers in the samples. If chardet is
+    unsure about what may be Chinese, the encoding that decodes best is taken. With `trusts_head`, non-ASCII text in
+    UTF-8 at the start is enough, so that estimates need not read the whole file.
 
     Raises:
         UnsuitableError: If the file is not text, or is text in some other encoding.
@@ -104,7 +104,8 @@ def _wanted_encoding(content: Content, name: str) -> Encoding:
         # UTF-16 without a mark where Python needs one, and codecs for other purposes, such as idna.
         raise CorpusError(
             _(
-                "{name} cannot be read as {encoding} ({reason}). Choose another encoding, or leave out --encoding."
+                "{name} cannot be read as {encoding} ({reason}). Choose another encoding, or have it detected:"
+                " --encoding auto"
             ).format(name=content.name, encoding=name, reason=reason)
         ) from None
 
@@ -148,7 +149,7 @@ def _has_pairs(samples: Sequence[bytes]) -> bool:
 
 
 def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
-    """Return whether an encoding decodes some non-ASCII bytes, a check made before decoding the whole file."""
+    """Return whether an encoding decodes more than a tenth of the non-ASCII text in the samples."""
     text = b"".join(samples).decode(encoding, MARKING)
     return text.count(MARK) < _MOST_BAD_SAMPLED_FRACTION * sum(not character.isascii() for character in text)
 
@@ -244,7 +245,11 @@ class DecodedText:
         return self.content.name
 
     def chunks(self) -> Iterator[str]:
-        """Yield chunks without byte order mark, and `MARK` for bad bytes; raise CorpusError if the file has changed."""
+        """Yield the text in chunks, without a byte order mark and with `MARK` for bad bytes.
+
+        Raises:
+            CorpusError: If bad bytes appear in a file that had none, since it must have changed.
+        """
         decoder = codecs.getincrementaldecoder(self.encoding.name)(MARKING if self.encoding.num_bad else "strict")
         is_first = True
         with self.content.open() as stream:
@@ -261,13 +266,16 @@ class DecodedText:
                     return
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines; very long ones are split, but numbered lines are whole and end only at LF or CR LF."""
+        """Yield the lines; very long ones are split.
+
+        Numbered lines end only at LF or CR LF, and very long ones raise CorpusError.
+        """
         if self.is_numbered:
             return (line.removesuffix("\r") for line in self._bounded(self.chunks(), LONGEST_EXACT_LINE))
         return lines_of_chunks(self.chunks())
 
     def whole_lines(self, longest: int = LONGEST_LINE, *, keeps_ends: bool = False) -> Iterator[str]:
-        """Yield whole lines; raise CorpusError if one is longer than `longest`."""
+        """Yield whole lines, with their ends if `keeps_ends`; raise CorpusError if one is longer than `longest`."""
         return self._bounded(with_line_feeds(self.chunks(), keeps_ends=keeps_ends), longest, keeps_ends=keeps_ends)
 
     def _bounded(self, chunks: Iterator[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
@@ -288,7 +296,7 @@ class DecodedText:
 
 
 def require_length(text: DecodedText, longest: int, what: str) -> None:
-    """Raise UnsuitableError for a file with more characters than the parser of its format can handle."""
+    """Raise UnsuitableError for a file with more than `longest` characters; `what` is its format."""
     num_characters = 0
     for chunk in text.chunks():
         num_characters += len(chunk)
@@ -296,7 +304,7 @@ def require_length(text: DecodedText, longest: int, what: str) -> None:
             raise UnsuitableError(
                 text.name,
                 TOO_LARGE,
-                _("Split the file, or read it as plain text: --input-format text"),
+                _("Split the file into smaller ones."),
                 f"{what}, {longest:,}",
             )
 
@@ -331,7 +339,7 @@ def without_surrogates(text: str) -> str:
 
 
 def refuse_surrogates(line: str, number: int, name: str) -> None:
-    """Raise CorpusError for a line with a lone surrogate, which JSON can escape but no file can contain."""
+    """Raise CorpusError for a line with a lone surrogate, which JSON can escape but UTF-8 cannot encode."""
     if not line.isascii() and (found := SURROGATES.search(line)):
         raise CorpusError(
             _("{name}: record {number}, character {place} is half of a surrogate pair. Correct the record.").format(

@@ -1,4 +1,4 @@
-"""Read texts line by line for the commands that use a model; unlike `segment`, they never drop a line."""
+"""Read texts as numbered lines, for example to embed or search them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ _PLAIN = ("text", "utf-8", "")
 class InputText:
     """A text of numbered lines that can be read more than once.
 
-    A line is a line of a text file or the text of one record. No line is left out: an unreadable one is an error.
+    A line may be a line of plain text, a paragraph or the text of one record. An unreadable line is an error.
     """
 
     source: Source
@@ -99,7 +99,7 @@ class InputText:
         return {"name": self.name, "digest": file_digest(self.source.path), "reading": self.reading}
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
-        """Yield each line with its record's other columns; raise UnsuitableError if the file is not text."""
+        """Yield each line with its columns; raise UnsuitableError if the file is not text."""
         self._stamp = self._stamp or Stamp.of(self.source)
         self._stamp.require(self.source)
         self.tally, self.members = Tally(), Members()
@@ -128,24 +128,24 @@ class InputText:
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
-        """Yield the lines; if the file was found in a folder and is not text, only warn."""
+        """Yield the lines; if the file is not text, warn, or raise UnsuitableError if the user named it."""
         return (record.line for record in self.records_if_text(reporter))
 
     def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
-        """Yield the records; if the file was found in a folder and is not text, only warn."""
+        """Yield the records; if the file is not text, warn, or raise UnsuitableError if the user named it."""
         try:
             yield from self.records(reporter)
         except UnsuitableError as error:
             self.skip(error, reporter)
 
     def skip(self, error: UnsuitableError, reporter: Reporter) -> None:
-        """Warn that the file is skipped, but raise the error if the user named it, since named files should be text."""
+        """Warn that the file is skipped, or raise the error if the user named it."""
         if self.source.is_named:
             raise error
         reporter.warn(_(SKIPPED).format(reason=_(error.reason), names=self.name))
 
     def _require_fields(self) -> None:
-        """Raise CorpusError if the user asked for a field and named this file, which has no fields."""
+        """Raise CorpusError if the user asked for a field and named this file, but it has no fields."""
         if self.source.is_named:
             require_fields(self.config.field, [self.name], self.tally.read_as)
 
@@ -180,7 +180,7 @@ def input_text(
 
 @contextmanager
 def opened_inputs(arguments: Sequence[str], reporter: Reporter) -> Iterator[Sources]:
-    """Find the sources that arguments name: files, folders and globs; or -, standard input, kept during the block."""
+    """Find the sources that arguments name; a lone - is standard input, which is kept until the block ends."""
     if list(arguments) != ["-"]:
         sources = find_sources(arguments)
         sources.report_skipped(reporter)

@@ -1,4 +1,4 @@
-"""Unpack files, up to a limit: compressed files, the members of zip and tar archives, sheets of Excel, and Parquet.
+"""Unpack compressed files, zip and tar archives, Excel files and Parquet tables.
 
 The first bytes show how a file is packed. Nothing is written to the paths that archives name.
 """
@@ -62,7 +62,7 @@ def compression_of(head: bytes) -> str | None:
 
 
 def require_expansion(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
-    """Raise CorpusError for a file that expands to more bytes than allowed."""
+    """Raise CorpusError for a file that unpacks to over 1 GiB and over `MOST_EXPANSION` times its size."""
     if unpacked_bytes > max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed_bytes):
         raise CorpusError(
             _(
@@ -191,7 +191,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def zip_contents(packed: BinaryIO, name: str, tally: Tally) -> Iterator[Content]:
-    """Yield the members of a zip archive that may be text, or an Excel file's sheets; raise CorpusError for damage."""
+    """Yield the members of a zip archive that may be text, or an Excel file's sheets; refuse other office documents."""
     with damage_as_corpus_error(name, ValueError, NotImplementedError):
         archive = zipfile.ZipFile(packed)
     with archive:
@@ -226,7 +226,7 @@ _MOST_COLUMNS = 1000
 
 
 def _excel_tables(packed: BinaryIO, name: str, unpacked_bytes: int) -> Iterator[Content]:
-    """Yield the non-empty sheets of an Excel file as CSV, which is written while it is read."""
+    """Yield the non-empty sheets of an Excel file as CSV, which is generated while it is read."""
     if unpacked_bytes > _MOST_EXCEL_BYTES:
         raise UnsuitableError(name, TOO_LARGE, _(CONVERT), f"Excel, {_MOST_EXCEL_BYTES:,}")
     openpyxl = import_extra("openpyxl", f"{name} (Excel)")
@@ -355,7 +355,7 @@ def is_parquet(content: Content) -> bool:
 
 
 def as_json_lines(content: Content) -> Content:
-    """Return a Parquet table as a file of JSON lines, which is written while it is read."""
+    """Return a Parquet table as a file of JSON lines, which is generated while it is read."""
     parquet = import_extra("pyarrow.parquet", content.name, "parquet")
     name = f"{PurePosixPath(content.file_name).stem}.jsonl"
     opened = partial(_opened_lines, partial(_lines_of_parquet, parquet, content))

@@ -1,7 +1,7 @@
-"""Read labelled examples of any kind, or unlabelled pairs of texts, from a file.
+"""Read labelled examples, or unlabelled pairs of texts, from a file.
 
-Texts and labels are in columns of a table or fields of JSON: the ones that the user names, else the detected ones.
-Another column may name the part of the data that each record is in.
+In tables and JSON, texts and labels are in the columns or fields that the user names, or else in detected ones.
+Another column may name the part of the data (train, dev or test) that each record belongs to.
 """
 
 from collections import Counter
@@ -78,7 +78,7 @@ _ALIKE_FRACTION = 0.95
 
 
 def read_labelled(path: Path, reading: Reading) -> Labelled:
-    """Read all examples of a file, which may be compressed or an archive, in any encoding that `segment` reads."""
+    """Return the labelled examples of a file, which may be compressed or an archive; if it has none, raise an error."""
     files: list[Labelled] = []
     for source in find_sources([str(path)]).sources if not path.is_dir() else ():
         for text in decoded_files(source, reading.encoding, Tally()):
@@ -102,7 +102,7 @@ def read_labelled(path: Path, reading: Reading) -> Labelled:
 
 
 def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield the pairs of texts in a table or JSON lines, ignoring labels."""
+    """Yield the pairs of texts in a table or JSON, ignoring labels."""
     for text in decoded_files(source, reading.encoding, Tally()):
         kind = _format_of(text, reading)
         records, _note, _columns = _open_records(text, kind, reading, Counter(), with_label=False)
@@ -110,7 +110,10 @@ def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
 
 
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
-    """Return settings that read the field a task was trained on, if the source has it and no field is named."""
+    """Return settings that read the field a task was trained on, if the source has it.
+
+    Otherwise, or if `config` names a field, return `config`.
+    """
     if config.field or not field or field.isdecimal():
         return config
     try:
@@ -177,7 +180,7 @@ def _read_records(text: DecodedText, kind: str, reading: Reading) -> Labelled:
 
 
 def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
-    """Leave out examples labelled `_NO_LABEL`, unless another label is a symbol too, such as +, or only one is left."""
+    """Leave out examples with `_NO_LABEL` if at least two other labels exist, all starting with a letter or digit."""
     others = {example.labels[0] for example in examples} - {_NO_LABEL}
     if len(others) < 2 or not all(label[0].isalnum() for label in others):
         return examples
@@ -185,9 +188,9 @@ def _with_agreed_label(examples: Sequence[Example]) -> Sequence[Example]:
 
 
 def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
-    """Yield the lines of fastText's format: a label with its prefix, and the words of a text.
+    """Yield the examples of a file in fastText's format: the words of a text, and labels with a prefix.
 
-    Spaces between words are removed, since texts to label have none; those between Latin words stay.
+    Spaces are kept only between ASCII letters or digits, since the texts to label are not segmented.
     """
     for number, line in enumerate(text.whole_lines(), start=1):
         labels, joined = list[str](), ""
@@ -204,9 +207,9 @@ def _iter_fasttext(text: DecodedText) -> Iterator[tuple[str, Example]]:
 def _open_records(
     text: DecodedText, kind: str, reading: Reading, left_out: Counter[str], *, with_label: bool = True
 ) -> tuple[Iterator[tuple[str, Example]], str, tuple[str, ...]]:
-    """Return a file's records, each with its name in messages; a note on the columns used; and the columns' names.
+    """Return a file's records, each with its place for messages; a note about the columns used; and their names.
 
-    `left_out` counts the records that annotators did not accept, by reason.
+    Columns without a name have a number. `left_out` counts the records that annotators did not accept, by reason.
     """
     if kind == "fasttext":
         return _iter_fasttext(text), _FASTTEXT, ()
@@ -340,7 +343,7 @@ def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
 
 
 def _labels(where: str, values: Mapping[str, Any], field: str) -> Iterator[str]:
-    """Yield the labels of a record: none if the field is empty or null, several from a list."""
+    """Yield a record's labels: none if the field is empty or null, several from a list; a missing field is an error."""
     value = labels_in(where, values.get(field), field)
     # A null label is an empty label; a missing field may be a mistaken name.
     if value is None and field in values:

@@ -1,6 +1,6 @@
 """Read a source: unpack it, detect the encoding and format of each file in it, and count its text.
 
-A large MediaWiki dump, which takes long to parse, is divided into byte ranges that can be read independently.
+A large MediaWiki dump, which takes long to parse, can be divided into byte ranges that are read independently.
 """
 
 import re
@@ -50,7 +50,8 @@ def read_lines(source: Source, config: TextConfig, tally: Tally, *, trusts_head:
     is UTF-8 is assumed to be all UTF-8, so that its start can be read without the rest.
 
     Raises:
-        CorpusError: If a file is damaged, was named but cannot be a corpus, or changed while it was read.
+        CorpusError: If a file cannot be read, for example because it is damaged or has changed. A file that is not a
+            corpus is only counted, unless the user named it.
     """
     try:
         for _member, records in read_files(source, config, tally, numbered=False, trusts_head=trusts_head):
@@ -83,7 +84,7 @@ def read_files(
 def decoded_files(
     source: Source, encoding: str, tally: Tally, *, strict: bool = True, trusts_head: bool = False
 ) -> Iterator[DecodedText]:
-    """Yield each file of a source as decoded text, to be read before the next; `strict` raises for bad bytes."""
+    """Yield each file of a source as text, to be read before the next one; if `strict`, bad bytes raise CorpusError."""
     before = Stamp.of(source)
     for content in _contents(source, tally):
         try:
@@ -134,7 +135,7 @@ def _begun(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Reco
 
 
 def _rest(records: Iterator[Record]) -> Iterator[Record]:
-    """Yield the records after the first; the file is clearly a corpus by now, so any error means damage."""
+    """Yield the records after the first; turn UnsuitableError into CorpusError, as the file clearly is a corpus."""
     try:
         yield from records
     except UnsuitableError as error:
@@ -142,7 +143,7 @@ def _rest(records: Iterator[Record]) -> Iterator[Record]:
 
 
 def _readable(records: Iterator[Record], text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the decodable lines; drop and count the others, replace their bytes with U+FFFD or, if numbered, raise."""
+    """Yield the records; one with bad bytes or lone surrogates is dropped, mended with U+FFFD or refused."""
     # A file without bad bytes may contain the mark itself.
     unreadable = UNREADABLE if text.encoding.num_bad else SURROGATES
     find = unreadable.search
@@ -172,7 +173,7 @@ _DUMP_ENCODING = Encoding("utf-8", 1)
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
-    """A byte range of a dump, which has `file_bytes`."""
+    """A byte range of a dump that has `file_bytes` in all."""
 
     start: int
     end: int

@@ -29,7 +29,7 @@ class Source:
 
     name: str
     path: Path
-    is_named: bool  # Whether the user named this file, not a folder that holds it
+    is_named: bool  # Whether the user named this file, not a folder or a glob
     is_local: bool = True  # Whether this is the user's own file, not a copy of standard input
 
     @property
@@ -47,7 +47,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, decompressed if the file is compressed, whatever its name."""
+        """Open the bytes, decompressed if necessary; raise CorpusError if only the suffix says that they are."""
         with self.open_packed() as packed:
             head = packed.read(6)
             packed.seek(0)
@@ -104,7 +104,7 @@ class Sources:
         return sum(source.path.stat().st_size for source in self.sources)
 
     def report_skipped(self, reporter: Reporter) -> None:
-        """Tell the user which files in the given folders are not read."""
+        """Tell the user about skipped files and outputs."""
         # A file whose name begins with a text's name is most likely an output that an earlier command made from it.
         texts = {source.path for source in self.sources}
         skipped = Tally()
@@ -125,7 +125,7 @@ def _without_suffixes(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -> Iterator[Sources]:
-    """Find the sources that arguments name; standard input, `-`, is kept in `fetched` until the block ends."""
+    """Find the sources that arguments name; standard input (-) is kept in `fetched` until the block ends."""
     local = [argument for argument in arguments if argument != "-"]
     sources = find_sources(local, leave_out) if local else Sources(sources=())
     remove(fetched)
@@ -139,7 +139,7 @@ def gathered_sources(arguments: Sequence[str], leave_out: Path, fetched: Path) -
 
 
 def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sources:
-    """Return the files that paths and globs name, each once; from folders, only texts not written by elmo-zh."""
+    """Find the files that paths and globs name, each once; in folders, separate texts from other files and outputs."""
     texts, others, outputs = _find_files(arguments, leave_out)
     # A file with two names (relative and absolute, or a link) is read once.
     paths = sorted({path.resolve(): path for path in sorted(texts, reverse=True)}.values())
@@ -149,8 +149,8 @@ def find_sources(arguments: Sequence[str], leave_out: Path | None = None) -> Sou
         if source.path.exists() and not source.path.is_file():
             raise CorpusError(
                 _(
-                    "{name} is a pipe or a device, which can be read only once. Pass its content on standard input"
-                    " instead: - < {name}"
+                    "{name} is a pipe or a device, which can be read only once. Save its content in a file, and use"
+                    " that file."
                 ).format(name=source.name)
             )
     passed_over, own = tuple(sorted(others - texts)), tuple(sorted(outputs - texts))
@@ -162,7 +162,7 @@ _TEXT, _OTHER, _OUTPUT = range(3)
 
 
 def _iter_folder(folder: Path, outside: Path | None) -> Iterator[tuple[Path, int]]:
-    """Yield the visible files and whole output folders under a folder, with their kinds; raise OSError on failure."""
+    """Yield each visible file and output folder under a folder, except in `outside`, with its kind."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -220,7 +220,7 @@ def _is_output(path: Path, names: Collection[str]) -> bool:
 
 
 def _expand(argument: str) -> list[tuple[Path, bool]]:
-    """Return the paths that an argument stands for, and whether it names them rather than matching them."""
+    """Return the paths that an argument stands for, each with whether the argument is its name rather than a glob."""
     path = Path(argument)
     if path.exists():
         return [(path, True)]

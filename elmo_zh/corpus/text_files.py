@@ -1,4 +1,4 @@
-"""Divide texts into lines, in bounded memory however long these are, and read the lines of UTF-8 files."""
+"""Divide texts into lines, and read the lines of UTF-8 files."""
 
 import codecs
 import io
@@ -63,7 +63,7 @@ _INDENTED = re.compile(r"[ \t\u3000]{2}|\u3000")
 def joined_lines(lines: Iterable[str], width: int) -> Iterator[str]:
     """Yield paragraphs from lines that were broken at about `width` characters, joined as in HTML.
 
-    A paragraph ends after a line that is short or ends a sentence, and before an empty or indented line.
+    A paragraph ends after a line that is short or ends a sentence, before an empty or indented line, or when very long.
     """
     held, ends = list[str](), False
     for line in lines:
@@ -79,15 +79,16 @@ def joined_lines(lines: Iterable[str], width: int) -> Iterator[str]:
 
 
 def usual_width(head: str) -> int:
-    """Return the length that only the longest tenth of the lines exceed."""
+    """Return the length that at most about a tenth of the non-blank lines exceed; 0 for a blank text."""
     lengths = sorted(len(line.strip()) for line in head.split("\n") if line.strip())
     return lengths[int(0.9 * (len(lengths) - 1))] if lengths else 0
 
 
 def whole_lines(chunks: Iterable[str], longest: int, *, keeps_ends: bool = False) -> Iterator[str]:
-    """Yield the unsplit lines of a text; raise ValueError with the number of a line longer than `longest`.
+    """Yield the unsplit lines of a text, with their ends if `keeps_ends`.
 
-    Lines within a single chunk are not checked, so no chunk may be longer than `longest`.
+    A line longer than `longest` raises ValueError with its number. Lines within a single chunk are not checked, so no
+    chunk may be longer than `longest`.
     """
     # Pieces of the unfinished line, joined only once.
     fragments: list[str] = []
@@ -117,7 +118,7 @@ def with_line_feeds(chunks: Iterable[str], *, keeps_ends: bool = False) -> Itera
 
 
 def iter_lines(path: Path, *, drop_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, unpacked if needed; `drop_mark` removes a byte order mark."""
+    """Yield the lines of a UTF-8 file, decompressed if its suffix says so; `drop_mark` removes a byte order mark."""
     offset = 0
     for number, raw in enumerate(_iter_raw_lines(path), start=1):
         has_mark = drop_mark and number == 1 and raw.startswith(codecs.BOM_UTF8)
@@ -159,7 +160,7 @@ def iter_blocks(path: Path) -> Iterator[str]:
 
 
 def iter_sentences(paths: Iterable[Path]) -> Iterator[list[str]]:
-    """Yield the tokens of each line in segmented files; lines end at LF, and only U+0020 separates tokens."""
+    """Yield the tokens of each line in segmented files; lines end at LF or CR LF, and only U+0020 separates tokens."""
     for path in paths:
         for line in iter_lines(path, drop_mark=False):
             yield split_tokens(line)

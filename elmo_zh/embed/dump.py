@@ -1,4 +1,4 @@
-"""Write the vectors of a whole text: its tokens, then their vectors, then both in the form of the output."""
+"""Write the vectors of a whole text: its tokens and then their vectors to the work folder, then both to the output."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ _REPORTED_WORDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class DumpSettings(Reduction):
-    """The settings that determine the vectors, whatever form they are written in."""
+    """The settings that affect the vectors themselves, not the format of the output."""
 
     segmented: bool  # Lines are already segmented (`split_segmented`); else they are normalised and segmented
     dtype: str
@@ -61,7 +61,7 @@ class DumpReport:
 
 @dataclass(frozen=True, kw_only=True)
 class DumpJob:
-    """Writes the vectors of every line of a text."""
+    """Writes the vectors of a text."""
 
     embedder: ElmoEmbedder
     text: InputText
@@ -75,7 +75,7 @@ class DumpJob:
     valuable = ("embed",)
 
     def __post_init__(self) -> None:
-        """Raise OptionError or BundleError if settings contradict each other or the model."""
+        """Check settings and format, with the errors of `DumpSettings.check` and `check_format`."""
         self.settings.check(self.embedder)
         check_format(self.output_format, sentence_index=self.sentence_index)
 
@@ -94,12 +94,12 @@ class DumpJob:
         return Tokeniser(embedder=self.embedder, segmented=segmented, split=split, part_lines=self.part_lines)
 
     def made_from(self) -> dict[str, Any]:
-        """Return everything that the vectors depend on; their form may change before the interrupted job resumes."""
+        """Return what the vectors depend on; the output format may change before an interrupted job resumes."""
         text = {name: value for name, value in self.text.described().items() if name != "name"}
         return {**text, **self._tokeniser.described(), **asdict(self.settings)}
 
     def make(self, path: Path, work: Work) -> DumpReport:
-        """Split the text into tokens, compute their vectors, and write both."""
+        """Split the text into tokens, compute their vectors, and write both; return the counts."""
         tokens = self._tokeniser.write(self.text, work)
         contents = self._describe(tokens.counts)
         unknown = BoundedCounts[bytes]()  # if there are too many to keep, the rarer half is dropped
@@ -139,7 +139,7 @@ class DumpJob:
         )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the root attributes of the output, without precision if it is float32 and `unknown` if it is unk."""
+        """Return the root attributes of the output; precision is left out if float32, and `unknown` if unk."""
         settings = self.settings
         segmenter = "as given"
         if not settings.segmented:
@@ -182,7 +182,7 @@ class DumpJob:
         )
 
     def _compute(self, tokens: TextTokens, contents: Contents, work: Work) -> list[FinishedPart]:
-        """Compute the vectors of all parts that lack them."""
+        """Compute the vectors of the parts that lack them; return all parts."""
         done = work.finished("embed")
         if self.settings.stateful:
             self.embedder.reset_state()
@@ -212,7 +212,7 @@ class LineVectors:
     settings: DumpSettings
 
     def __call__(self, lines: Sequence[Sequence[str]], files: Files) -> int:
-        """Write the vectors of lines, (k, R, 2P) for k layers, (R, 2P) for one; return the number of tokens."""
+        """Write the vectors of lines as in `LineBlock`; return the number of tokens."""
         num_tokens = sum(map(len, lines))
         contents = replace(self.contents, num_lines=len(lines), num_tokens=num_tokens)
         vectors = np.empty(contents.shape, contents.dtype)
@@ -236,14 +236,14 @@ class Target:
 
 
 def is_single(arguments: Sequence[str]) -> bool:
-    """Return whether only one file is given; --output is then a file instead of a folder."""
+    """Return whether the only argument is a file or standard input; --output then names its output."""
     return len(arguments) == 1 and (arguments[0] == "-" or Path(arguments[0]).is_file())
 
 
 def plan_targets(
     arguments: Sequence[str], sources: Sources, output: Path | None, suffix: str, config: TextConfig, *, segmented: bool
 ) -> list[Target]:
-    """Plan an output for each text, from the arguments as typed; without `output`, outputs go beside their texts."""
+    """Plan an output for each text; by default beside the text or, for standard input, in the current folder."""
     if is_single(arguments):
         [source] = sources.sources
         default = source.path.with_name(source.file_name + suffix) if source.is_local else Path(f"embeddings{suffix}")

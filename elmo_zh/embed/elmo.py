@@ -1,6 +1,6 @@
 """ELMo as a PyTorch module for downstream models, with the constructor and output of AllenNLP's `Elmo`.
 
-Unlike AllenNLP's, it carries no state from call to call: the same sentence always has the same vectors.
+Unlike AllenNLP's, it carries no state from call to call: a sentence's vectors do not depend on earlier calls.
 """
 
 import copy
@@ -139,7 +139,7 @@ class BatchBiLM(nn.Module):
         return functional.embedding(rows, table), mask
 
     def _spell(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return token vectors, (B, T + 2, P), and a mask; the CNN runs once per distinct word."""
+        """Return token vectors, (B, T + 2, P), and a mask; unless compiled, the CNN runs once per distinct word."""
         is_word = (inputs > 0).any(dim=2)
         padding = self.bilm.character_cnn.shape.num_characters - 1
         characters = torch.where(is_word[:, :, None], inputs - 1, padding)
@@ -154,7 +154,7 @@ class BatchBiLM(nn.Module):
 
 
 def add_marks(values: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return the new values and mask, (B, T + 2)."""
+    """Put marks around each sentence of a batch, (B, T) or (B, T, C); return values and mask with T + 2 tokens."""
     batch_size, num_tokens = mask.shape
     lengths = mask.sum(dim=1, keepdim=True)
     begin, end = (mark.expand(batch_size, 1, *mark.shape) for mark in (first, last))
@@ -192,19 +192,19 @@ class Elmo(nn.Module):
             options_file: Path of options.json; None with `module`.
             weight_file: Path of weights.hdf5; None with `module`.
             num_output_representations: Number of different mixes of the layers to return.
-            requires_grad: Fine-tune the biLM too; otherwise only the mixes are trained.
+            requires_grad: Fine-tune the biLM too; ignored with `module`.
             do_layer_norm: Normalise the layers before they are mixed.
             dropout: Dropout probability of each representation in training.
-            vocab_to_cache: Words whose token vectors are computed once. `word_inputs` of `forward` are rows of this
-                list, and row 0 is padding.
+            vocab_to_cache: Words whose token vectors are computed once; ignored with `module`. `word_inputs` of
+                `forward` are rows of this list, and row 0 is padding.
             keep_sentence_boundaries: Return <S> and </S> too.
             scalar_mix_parameters: Fixed weights of the layers, before the softmax, instead of learned ones.
             module: A biLM to use instead of the files.
 
         Raises:
             BundleError: If the files are damaged or do not fit together.
-            ValueError: Unless either both files or a module are given; or unless each layer has one of the
-                `scalar_mix_parameters`.
+            ValueError: Unless either both files or a module are given, or if `scalar_mix_parameters` does not have one
+                weight per layer.
         """
         super().__init__()
         if [file is not None for file in (options_file, weight_file)] != [module is None] * 2:
@@ -259,7 +259,7 @@ class Elmo(nn.Module):
         return elmo
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the current, possibly fine-tuned biLM as a bundle that `from_bundle` and the commands can read.
+        """Write the current, possibly fine-tuned biLM as a bundle.
 
         The bundle has no scalar mixes, which belong to the downstream model and its `state_dict`. It has no softmax
         either, since a biLM trained as part of another network no longer predicts words.
@@ -271,7 +271,7 @@ class Elmo(nn.Module):
         Raises:
             TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
-            OutputError: If the folder exists and `force` is not given, or if it holds anything but a bundle.
+            OutputError: If the folder exists and `force` is not given, or if it holds files but no model.
             BundleError: If the bundle that this model was loaded from is gone or has changed.
         """
         output = Path(path)
@@ -352,7 +352,7 @@ class Elmo(nn.Module):
         return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
 
     def _check_ids(self, inputs: Tensor, word_inputs: Tensor | None) -> None:
-        """Raise ValueError if ids are of the other mode or out of range."""
+        """Raise ValueError if ids were made for the other mode or number of slots, or are out of range."""
         module = self._elmo_lstm
         characters = module.bilm.shape.characters
         kind = f"character ids, shape (sentences, words, {characters.num_slots})" if characters else "word ids"
@@ -369,7 +369,7 @@ class Elmo(nn.Module):
 
 
 def _are_spelled(ids: Tensor) -> bool:
-    """Return whether ids are words spelled by `batch_to_ids`, which start with the begin-of-word id."""
+    """Return whether ids are spelled words, which start with the begin-of-word id; False while compiling."""
     if ids.dim() < 3 or torch.compiler.is_compiling() or not ids.numel():
         return False
     first = ids[..., 0]

@@ -52,8 +52,9 @@ class ElmoEmbedder:
         embedder = ElmoEmbedder.load("runs/latest/model")
         [vectors] = embedder.embed(["今天天气很好"])  # float32, (L + 1, n, 2P)
 
-    Every sentence starts from the same state (zeros, or the bundle's warm state), so its vectors depend only on the
-    sentence. A stateful embedder carries the state from each sentence to the next, as the original programs do.
+    Unless the embedder is stateful, every sentence starts from the same state (zeros, or the bundle's warm state), so
+    its vectors depend only on the sentence. A stateful embedder carries the state from each sentence to the next, as
+    the original programs do.
 
     Threads can share an embedder; they take turns. It can be pickled, for example for the workers of a data loader: the
     copy loads the bundle again from its folder, on the same kind of device, and refuses a different bundle there.
@@ -64,7 +65,7 @@ class ElmoEmbedder:
         precision: Precision of the matrix products: float32, bfloat16 or int8.
         unknown: Input for a word outside the vocabulary: unk or backoff.
         dtype: Numeric type of the vectors: float32 or float16.
-        batch_tokens: Tokens computed together; affects only speed and memory.
+        batch_tokens: Tokens of a batch; affects speed and memory.
         user_dictionary: File of additional words that the segmenter keeps whole, or None.
         is_stateful: Whether the state is carried from sentence to sentence.
     """
@@ -120,8 +121,8 @@ class ElmoEmbedder:
             precision: Precision of the matrix products: float32; or bfloat16 or int8 (CPUs only), which are faster on
                 newer CPUs but less exact.
             stateful: Carry the state from sentence to sentence, as the original programs do, starting from zeros.
-            unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose it from the known
-                words in it (`Composition`); unk is the vector of <UNK>, as in all other programs.
+            unknown: Input for a word outside the vocabulary, in token mode: auto and backoff compose a vector from the
+                known words in it, if any (`Composition`); unk is the vector of <UNK>, as in other programs.
             dtype: Numeric type of the returned vectors: float32; or float16, which takes half the memory.
             user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
@@ -148,7 +149,7 @@ class ElmoEmbedder:
         return self.bundle.shape.num_layers + 1
 
     def identity(self) -> dict[str, str]:
-        """Return the settings that identify a text's vectors: model, precision, `unknown` and user dictionary."""
+        """Return what is stored with vectors: digests of the model and any user dictionary, precision, `unknown`."""
         others = {"user_dictionary": file_digest(self.user_dictionary)} if self.user_dictionary else {}
         return {"model_digest": self.bundle.digest, "precision": self.precision, "unknown": self.unknown, **others}
 
@@ -173,7 +174,7 @@ class ElmoEmbedder:
                 training.
 
         Raises:
-            BundleError: If the bundle's segmenter is unknown or not installed.
+            BundleError: Unless `segmented`, if the bundle's segmenter is unknown or not installed.
             TypeError: If the line is not a string.
         """
         if segmented:
@@ -182,7 +183,7 @@ class ElmoEmbedder:
         return self._text_preparation().prepare(line)
 
     def report_dictionary(self, reporter: Reporter) -> None:
-        """Warn of the entries of the user dictionary that have no effect."""
+        """Warn about entries of the user dictionary that have no effect."""
         if self.user_dictionary is not None:
             self._text_preparation().report_dictionary(self.user_dictionary, reporter)
 
@@ -214,10 +215,11 @@ class ElmoEmbedder:
 
         Args:
             sentences: One string per sentence, normalised and segmented as in the model's training, but never split.
-            return_tokens: Return an `EmbeddedSentence` for each sentence, with its tokens and their offsets.
+            return_tokens: Return tokens and offsets too.
 
         Returns:
-            One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty.
+            One array per sentence, in `dtype`, shape (L + 1, n, 2P), where n is its number of tokens, 0 if it is empty;
+            with `return_tokens`, an `EmbeddedSentence` for each.
 
         Raises:
             TypeError: If anything but strings is given, or a single string instead of a list.
@@ -375,9 +377,9 @@ class ElmoEmbedder:
             position: The place of the token to replace, from 0.
             top: How many of the most probable candidates to return.
             ranking: pattern ranks words by how well they go with the token there, joined to it by a conjunction, and by
-                the cosine of their rows in the softmax; the token itself is left out. slot ranks words by how well they
-                fit into the place; the token is not read. `elmo_zh.embed.substitutes` has the formulas.
-            with_punctuation: Also return punctuation as a substitute for words; for punctuation it is always returned.
+                the cosine between their softmax rows and the token's; the token itself is left out. slot ranks words by
+                how well they fit into the place; the token is not read. `elmo_zh.embed.substitutes` has the formulas.
+            with_punctuation: Allow punctuation as a substitute for words too; it can always replace punctuation.
 
         Returns:
             The candidates with their probabilities; if ranked by slot, the token itself may be among them.
@@ -428,7 +430,7 @@ def _load_same(path: Path, digest: str, device: str, precision: str, *settings: 
 
 
 def _choose_device(name: str) -> str:
-    """Return cpu or cuda for a name in `choices.DEVICES`, without importing PyTorch where there is no GPU."""
+    """Return cpu or cuda for a name in `choices.DEVICES`; cpu, and auto without a GPU driver, need no PyTorch."""
     name = str(name)
     check_choice(name, DEVICES, "ElmoEmbedder", "device")
     if name == "cpu" or (name == "auto" and not (find_spec("torch") and any(map(os.path.exists, _DRIVER_FILES)))):

@@ -1,4 +1,4 @@
-"""The vectors of lines in an output: HDF5 with one dataset per line, a folder of NumPy arrays, or Parquet."""
+"""The formats of an output: HDF5 with one dataset per line, a folder of NumPy arrays, or Parquet."""
 
 import importlib.util
 import json
@@ -76,7 +76,7 @@ def choose_writer(output_format: str) -> Writer:
 
 
 def check_format(output_format: str, *, sentence_index: bool) -> None:
-    """Raise OptionError or OutputError if a format cannot be written, or cannot hold a sentence index."""
+    """Raise OptionError if a format cannot hold a requested sentence index, OutputError if its library is missing."""
     if sentence_index and output_format != "hdf5":
         raise OptionError.together("--sentence-index", f"--format {output_format}")
     if output_format == "parquet" and importlib.util.find_spec("pyarrow") is None:
@@ -108,7 +108,7 @@ _PADDED_BYTES = 65_536
 
 
 def write_hdf5(path: Path, contents: Contents, blocks: Iterator[LineBlock]) -> None:
-    """Write HDF5 with one dataset per line: vectors in the root, tokens and offsets in groups of those names.
+    """Write HDF5 with one dataset per line: vectors in the root; groups `tokens` and, for raw text, `offsets`.
 
     If lines were split, there is one dataset per sentence, and `line` has the line of each sentence.
     """
@@ -152,7 +152,7 @@ def _add(group: Any, line: int, values: NDArray[Any]) -> None:
 
 @lru_cache(maxsize=1024)
 def _type_of(dtype: np.dtype[Any]) -> Any:
-    """Return the type of an array in the file; bytes are UTF-8, padded with NUL."""
+    """Return the HDF5 type for a NumPy type; byte strings are UTF-8, padded with NUL."""
     kind = h5py.h5t.py_create(dtype, logical=True)
     if dtype.kind == "S":
         kind.set_cset(h5py.h5t.CSET_UTF8)

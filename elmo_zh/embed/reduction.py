@@ -18,14 +18,14 @@ from elmo_zh.errors import ElmoZhError
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """The reduction of a line's activations: which layers to select or average, and how to pool tokens."""
+    """The reduction of a line's activations: which layers to select, average or mix, and how to pool tokens."""
 
     layers: Layers
     pool: str = "none"  # none (one vector per token), or mean, max or first-last (one per line)
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce a line's activations (L + 1, n, 2P): one layer, average or mix gives (n, 2P); pooling drops n."""
+        """Reduce activations (L + 1, n, 2P) to (k, n, 2P) or, for one layer or a mix, (n, 2P); pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 
@@ -97,7 +97,7 @@ def pool_spans(
         float32, shape (k, d) or (L + 1, k, d), zeros for a span without tokens.
 
     Raises:
-        ValueError: If the shapes are not as above, or a start is negative or above its end.
+        ValueError: If shapes or types are not as above, or a start is negative or above its end.
     """
     vectors, offsets = _check_tokens(vectors, offsets)
     spans = _check_pairs("spans", spans)
@@ -125,7 +125,7 @@ def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[ND
 
 
 def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Return starts and ends as int64, shape (k, 2); raise ValueError if they are anything else."""
+    """Return starts and ends as int64, shape (k, 2); raise ValueError unless integers with 0 <= start <= end."""
     array = np.asarray(pairs)
     if array.size == 0 and array.ndim == 1:
         return np.zeros((0, 2), np.int64)

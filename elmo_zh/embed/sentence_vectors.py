@@ -1,7 +1,7 @@
 """Fast inference: from segmented sentences to their vectors.
 
-Each distinct sentence is computed once, and so is the token vector of each distinct word. Sentences of similar length
-are computed together, without affecting each other.
+In one call, each distinct sentence is computed once, and so is the token vector of each distinct word. Sentences of
+similar length are computed together, without affecting each other.
 """
 
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ class WordVectors:
         return np.concatenate([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Floats, list[Ids]]:
-        """Return the vectors of all distinct words, and each sentence, with <S> and </S>, as row numbers in them."""
+        """Return the vectors of <S>, </S> and the distinct words, and each sentence, with its marks, as rows."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

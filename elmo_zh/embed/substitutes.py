@@ -7,9 +7,10 @@ where p(v) is the frequency of v. They are not, so p(v) is raised to a power tha
 pattern: words with a similar meaning there. Both LMs read the word as well, and a conjunction after it (for the
 backward LM, before it), and predict the word coordinated with it: p_f(v | left word and) and p_b(v | and word right).
 These are the symmetric patterns of Amrami and Goldberg (2018), "Word Sense Induction with Neural biLM and Symmetric
-Patterns". Several conjunctions, and with less weight the slot itself, are combined by their geometric mean, and the
-cosine of the words' rows in the softmax is added, as Arefyev et al. (2020), "Always Keep your Target in Mind", do with
-embeddings.
+Patterns". For each LM, the predictions after several conjunctions and, with a fifth of the weight, for the slot are
+combined by their geometric mean. The product of both LMs' means is divided by a power of p(v), and a multiple of the
+cosine between v's softmax row and the word's is added to its log, as Arefyev et al. (2020), "Always Keep your Target in
+Mind", do with embeddings.
 
 benchmarks/substitutes.py measures both.
 """
@@ -50,9 +51,9 @@ class Substitute:
         word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
         probability: Its probability from all parts of the ranking; it sums to 1 over all candidates.
-        forward_probability: Its probability under the forward LM, which reads the words before the place; by pattern,
-            the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
-        backward_probability: The same under the backward LM, which reads the words after the place.
+        forward_probability: Its probability under the forward LM: by slot, given the words before the place; by
+            pattern, the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
+        backward_probability: The same for the backward LM and the words after the place.
     """
 
     word: str
@@ -193,7 +194,7 @@ class SubstituteFinder:
         return self._composition.row(parts)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> NDArray[np.bool_]:
-        """Mark rows that are not candidates, bool, (N, V): punctuation in place of words; by pattern, the word."""
+        """Mark rows that are no candidates, (N, V): punctuation for words, unless allowed; by pattern, the word."""
         replaces_word = np.array([is_word(word) and not with_punctuation for word in words])
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":

@@ -43,10 +43,10 @@ class TextBlock:
     # First character of each token in its line, and the one after its last, int32, shape (N, 2); None for text that was
     # already segmented.
     character_offsets: NDArray[np.int32] | None
-    # Number, from 0, of the line that each sentence comes from, int64, shape (lines,); None if lines were not split.
+    # Number, from 0, of the line that each sentence or piece comes from, int64, shape (lines,); None for whole lines.
     source_lines: NDArray[np.int64] | None
     texts: list[bytes]
-    # First character of each sentence in that line, int32, shape (lines,); None as above.
+    # First character of each sentence or piece in that line, int32, shape (lines,); None as above.
     starts: NDArray[np.int32] | None = None
     columns: list[bytes] = field(default_factory=list)  # The other columns of each line's record, as a JSON object
 
@@ -108,7 +108,7 @@ def require_sentences(bundle: Bundle) -> None:
 
 @dataclass(kw_only=True)
 class TokenCounts:
-    """Counts of a text; if its lines are split, each sentence counts as a line."""
+    """Counts of a text; if its lines are split or cut, each sentence or piece counts as a line."""
 
     lines: int = 0
     empty_lines: int = 0  # Lines without a token
@@ -161,7 +161,7 @@ class Tokeniser:
     part_tokens: int = WINDOW_TOKENS
 
     def described(self) -> dict[str, Any]:
-        """Return everything that the tokens of a text depend on, besides the text."""
+        """Return what the tokens of a text depend on besides the text and `longest`."""
         return {
             **self.embedder.identity(),
             "segmented": self.segmented,

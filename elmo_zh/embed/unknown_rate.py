@@ -32,7 +32,7 @@ def describe_unknown_rate(
         return None
     most_frequent = sorted(unknown_words, key=lambda word: -unknown_words[word])[:_SHOWN_WORDS]
     return _(
-        "{num_unknown} of the {num_tokens} tokens are outside the model's vocabulary, such as {value}; {rate} would be"
+        "{num_unknown} of the {num_tokens} tokens, such as {value}, are outside the model's vocabulary; {rate} would be"
         " usual. Use Chinese text in the script (simplified or traditional) and the domain of the model, raw or"
         " segmented as in its training."
     ).format(

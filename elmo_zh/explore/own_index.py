@@ -62,7 +62,7 @@ class Subject:
 
     @property
     def arguments(self) -> tuple[str | Path, ...]:
-        """The command-line argument that names the subject."""
+        """The command-line arguments that name the subject."""
         return ("--model", installed_name(self.model) or self.model) if self.run is None else (self.run.path,)
 
 
@@ -84,7 +84,8 @@ def load_own_index(subject: Subject, embedder: ElmoEmbedder, *, force: bool, rep
     place = subject.index(embedder.bundle.digest)
     if not force:
         if (index := _usable(place, embedder)) is not None:
-            reporter.note(_("Index: {place}, built with this model. To rebuild it: --force").format(place=place))
+            message = _("Using the index {place}, built with this model. To rebuild it, add --force.")
+            reporter.note(message.format(place=place))
             return index
         _require_own(place, subject)
     index_line = command("index", "TEXT", "--model", subject.model, "--output", "my.index")
@@ -119,7 +120,7 @@ def _shipped(name: str) -> Path:
 
 
 def _usable(path: Path, embedder: ElmoEmbedder) -> ContextIndex | None:
-    """Return the index in a folder if it is complete and was built with this model and its settings, else None."""
+    """Return the index in a folder if it is complete and has the embedder's model and settings, else None."""
     try:
         index = ContextIndex.load(path)
     except OutputError:
@@ -160,7 +161,7 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try: the sample or, for a run, its corpus, then the first part of its segmented text."""
+    """Yield the texts to try: the sample, or a run's corpus, if small and unchanged, then its segmented text."""
     if subject.run is None:
         yield _OwnText((_shipped("sample"),), Config().text)
         return

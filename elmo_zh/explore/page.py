@@ -220,7 +220,7 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
     if len(content) > MOST_BYTES:
         raise OutputError(
             _(
-                "{path} would have {content}, more than {MOST_BYTES}. Lower --max-per-word, or choose"
+                "{path} would be {content}, larger than the limit of {MOST_BYTES}. Lower --max-per-word, or choose"
                 " fewer words with --word or --num-words."
             ).format(path=path, content=format_bytes(len(content)), MOST_BYTES=format_bytes(MOST_BYTES))
         )

@@ -124,7 +124,7 @@ def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return content words of at least two characters that are frequent enough, by descending count."""
+    """Return the frequent non-ASCII content words of at least two characters, by descending count."""
     function_words = jieba_function_words()
     words = [
         word
@@ -137,8 +137,8 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
     if not words:
         raise ElmoZhError(
             _(
-                "{path}: no content word of two or more characters occurs at least {LEAST_OCCURRENCES}"
-                " times. Choose words with --word, or index more text."
+                "{path}: no Chinese content word of two or more characters has {LEAST_OCCURRENCES} or more"
+                " occurrences in the index. Choose words with --word, or index more text."
             ).format(path=index.path, LEAST_OCCURRENCES=LEAST_OCCURRENCES)
         )
     return by_count(index, words)
@@ -147,8 +147,7 @@ def _candidates(index: ContextIndex) -> tuple[str, ...]:
 def compute_maps(vectors: NDArray[np.float64], seed: int) -> dict[str, NDArray[np.int64]]:
     """Return `pca`, two principal components, and `tsne`, a t-SNE map started from them; int64, (n, 2), within SCALE.
 
-    They are always the same on one machine; if all vectors are equal, all points are at the origin. With fewer than
-    five vectors, `tsne` is the same as `pca`.
+    With equal vectors, all points are at the origin. With fewer than five vectors, `tsne` is the same as `pca`.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -274,7 +273,8 @@ class PointLabels:
             place = ", ".join(f"{name} {value}" for name, value in zip(_PLACE, min(missing), strict=True))
             message = _(
                 "{path}: {missing} of {number} labelled places are not occurrences in the index, such as {place}. The"
-                " word may be part of a longer word there, or on a repeated line."
+                " place may be wrong, the word may be part of a longer word there, or the index may have only a sample"
+                " of its occurrences."
             )
             reporter.warn(message.format(path=self.path, missing=len(missing), number=len(labelled), place=place))
 
@@ -336,9 +336,9 @@ def _by_usage(words: Sequence[WordPoints]) -> Colouring:
 
 
 def agreements(colourings: Mapping[str, Colouring], words: Sequence[WordPoints]) -> dict[str, list[Any]]:
-    """Return, for each kind of label and each word, how well usages agree with labels, or None without two labels.
+    """Return, for each kind of label and each word, how well usages agree with labels; None for fewer than two labels.
 
-    That is the adjusted Rand index (Hubert and Arabie 1985) and the number of labelled occurrences.
+    An agreement is the adjusted Rand index (Hubert and Arabie 1985) and the number of labelled occurrences.
     """
     from sklearn.metrics import adjusted_rand_score
 

@@ -57,7 +57,7 @@ class BiLM(nn.Module):
         return [layer.zero_state(num_streams) for layer in self.lstm_layers()]
 
     def start_state(self, num_streams: int) -> State:
-        """Return the state that every sentence starts from: the warm state if there is one, otherwise zeros."""
+        """Return the state that sentences start from at inference: the warm state if there is one, otherwise zeros."""
         if self.warm_output is None or self.warm_cell is None:
             return self.zero_state(num_streams)
         return [
@@ -66,7 +66,7 @@ class BiLM(nn.Module):
         ]
 
     def set_warm_state(self, output: Tensor, cell: Tensor) -> None:
-        """Start every sentence from this output, shape (L, 2, P), and this cell state, shape (L, 2, D)."""
+        """Set the warm state: this output, shape (L, 2, P), and this cell state, shape (L, 2, D)."""
         like = self.lstm_layers()[0].bias
         self.warm_output, self.warm_cell = output[:, :, None].to(like), cell[:, :, None].to(like)
 
@@ -109,8 +109,8 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], State]:
         """Run both LMs as `forward` does, but from token vectors of shape (2, T, B, P).
 
-        In all layers but the first, a skip connection adds the layer's input, after dropout, to its output. The carried
-        state is the output before that addition.
+        With skip connections, each layer but the first adds its input, after dropout, to its output. The carried state
+        holds the output before that addition.
         """
         hidden = token_vectors
         activations, new_state = [hidden], []
@@ -129,7 +129,7 @@ class BiLM(nn.Module):
 
         The ids, shape (B, T), include <S> and </S>, and the mask is True where there is a token. The token layer comes
         first, written twice so that all layers have one width; then the LSTM layers from the bottom up, forward LM
-        first on the last axis. Padded positions are zero. A sentence's vectors do not depend on the batch.
+        first on the last axis. Padded positions are zero. Other sentences in the batch affect at most the last bits.
         """
         token_vectors, state = self.encode_tokens(inputs), self.start_state(len(mask))
         return self.read_sentences(token_vectors, mask, state)[0]
@@ -137,7 +137,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Compute `layer_activations` from token vectors (B, T, P); also return the state after each sentence."""
+        """Return layers like `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
@@ -151,7 +151,7 @@ class BiLM(nn.Module):
 
 
 def skip_connection(shape: BiLMShape, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
-    """Add a layer's inputs to its outputs if the model has skip connections; the first layer has none."""
+    """Return a layer's outputs, plus its inputs if the model has skip connections and the layer is not the first."""
     return outputs + inputs if layer > 0 and shape.skip_connections else outputs
 
 
@@ -163,10 +163,10 @@ def reversal(mask: Tensor) -> Tensor:
 
 
 def drop(values: Tensor, fraction: float) -> Tensor:
-    """Set a random fraction of the values to zero, and scale up the rest to keep the mean.
+    """Return the values with a random fraction set to zero and the rest scaled up to keep the mean.
 
-    On a CPU, torch draws a mask one number at a time. Here 16 bits per value decide, from a fast generator seeded by
-    torch's.
+    On a CPU, torch draws dropout masks one number at a time. This function takes 16 bits per value from a faster
+    generator, which is seeded from torch's.
     """
     if fraction == 0:
         return values

@@ -1,4 +1,4 @@
-"""The biLM with its softmax: built from settings, saved and loaded by parameter name."""
+"""The biLM with its softmax, built from settings or from weights by name."""
 
 import json
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ class Precision:
     is_quantised: bool = False
 
     def product_dtype(self, weight: Tensor) -> torch.dtype:
-        """Return the dtype of products with a weight; for float32, an enclosing torch.autocast decides."""
+        """Return the dtype of products with a weight; float32 means the weight's own, or the one that autocast sets."""
         if self.dtype != torch.float32:
             return self.dtype
         kind = weight.device.type
@@ -42,7 +42,7 @@ PRECISIONS = {precision.name: precision for precision in (FLOAT32, BFLOAT16, INT
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for cuda if there is no GPU."""
+    """Return the device for a name in `choices.DEVICES`; raise ElmoZhError for cuda if torch finds no GPU."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         # The version says whether this is a build with CUDA, as in 2.13.0+cpu.
@@ -63,7 +63,7 @@ _MOST_FLOPS = 5e8
 
 @functools.cache
 def choose_precision(device: torch.device, num_rows: int, width: int, num_columns: int) -> Precision:
-    """Return the faster precision for an LSTM whose steps multiply (num_rows, width) by (width, num_columns)."""
+    """Return bfloat16 if it is clearly faster for products (num_rows, width) x (width, num_columns), else float32."""
     if not has_bfloat16(device):
         return FLOAT32
     num_columns = max(1, min(num_columns, int(_MOST_FLOPS / (2 * num_rows * width))))
@@ -93,7 +93,7 @@ def _products(
 
 @with_half_of_the_threads()
 def _shortest_seconds(work: dict[Precision, Callable[[], object]]) -> dict[Precision, float]:
-    """Return each function's shortest time. They run in turns, so that other programs slow all of them down alike."""
+    """Return each function's shortest time; they run in turns, so that other programs slow all of them down alike."""
     started_at = time.perf_counter()
     seconds = dict.fromkeys(work, float("inf"))
     for compute in work.values():

@@ -1,7 +1,7 @@
-"""One LSTM layer with projection and clipping, which `torch.nn.LSTM` lacks, for both directions at once.
+"""One LSTM layer with projection, and with clipping, which `torch.nn.LSTM` lacks, for both directions at once.
 
-The forward and the backward LM have the same shapes and never interact, so direction is simply the first axis of every
-tensor (size 2). Shapes: see `model.bilm`.
+The forward and the backward LM have the same shapes and never interact, so the first axis of weights, inputs, outputs
+and states is simply the direction (size 2). Shapes: see `model.bilm`.
 """
 
 import torch
@@ -55,7 +55,7 @@ class ProjectedLSTM(nn.Module):
         lengths: Tensor | None = None,
         precision: Precision = FLOAT32,
     ) -> tuple[Tensor, LSTMState]:
-        """Return the outputs, shape (2, T, B, P), and the state after the last real step, without a gradient.
+        """Return the outputs, shape (2, T, B, P), and, without a gradient, the state after the last real step.
 
         `inputs` have shape (2, T, B, I), float32, the backward LM's already reversed. `keep` is 0 where a sentence
         starts, so that no state reaches that step, otherwise 1; shape (T, B, 1), None keeps all. `lengths` counts the

@@ -13,7 +13,7 @@ MIX_LEARNING_RATE = 0.01
 
 
 class ScalarMix(nn.Module):
-    """gamma * sum over k of s_k * layer_k, with s = softmax(w); w and gamma are learned.
+    """gamma * sum over k of s_k * layer_k, with s = softmax(w); by default, w and gamma are learned.
 
     With layer normalisation, each layer is first shifted and scaled to mean 0 and variance 1 over all its unmasked
     numbers. Parameters are named as in AllenNLP, so its saved scalar mixes load here.
@@ -31,7 +31,7 @@ class ScalarMix(nn.Module):
         initial_scalar_parameters: Sequence[float] | None = None,
         trainable: bool = True,
     ) -> None:
-        """Start from the given weights w (before the softmax), or from equal weights.
+        """Start from the given weights w (before the softmax), or from equal ones; they stay fixed unless `trainable`.
 
         Raises:
             ValueError: If the number of initial weights is not the number of layers.
@@ -93,7 +93,7 @@ class ScalarMix(nn.Module):
 def mix_parameter_groups(
     model: nn.Module, learning_rate: float, mix_learning_rate: float = MIX_LEARNING_RATE
 ) -> list[dict[str, Any]]:
-    """Return two parameter groups for an optimiser, so that scalar mixes have their own learning rate.
+    """Return parameter groups for an optimiser, so that scalar mixes have their own learning rate.
 
         optimizer = torch.optim.Adam(mix_parameter_groups(model, 1e-3))
 
@@ -116,7 +116,7 @@ def mix_parameter_groups(
 
 
 def _normalise(tensor: Tensor, mask: Tensor) -> Tensor:
-    """Shift and scale all unmasked numbers to mean 0 and variance 1; the mask has shape (..., T, 1)."""
+    """Shift and scale a layer so that unmasked numbers have mean 0 and variance 1; the mask has shape (..., T, 1)."""
     masked = tensor * mask
     count = (mask.sum() * tensor.shape[-1]).clamp(min=1)
     mean = masked.sum() / count

@@ -132,7 +132,7 @@ def _prepare(layer: ProjectedLSTM, direction: int, precision: Precision) -> Infe
 
 
 class SentenceReader:
-    """A biLM's LSTM layers prepared for inference; later changes to the biLM have no effect on it."""
+    """A biLM's LSTM layers prepared for inference on a CPU; later changes to the biLM have no effect on it."""
 
     def __init__(self, bilm: BiLM, precision: Precision) -> None:
         self._shape = bilm.shape
@@ -144,7 +144,8 @@ class SentenceReader:
     def read(self, word_vectors: Tensor, sentences: BothWays, state: TorchState) -> tuple[Tensor, TorchState]:
         """Return every layer's output, float32, shape (L + 1, M, 2P), and the state after each sentence's last step.
 
-        The layers are as in `BiLM.layer_activations`. Sentences refer to rows of `word_vectors`, float32, shape (W, P).
+        The layers are as in `BiLM.layer_activations`, for the M tokens without <S> and </S>. Sentences refer to rows of
+        `word_vectors`, float32, shape (W, P).
         """
         P, places = self._shape.projection_dim, torch.from_numpy(sentences.places)
         layers = torch.empty(len(self._layers) + 1, places.shape[1], 2 * P)
@@ -170,7 +171,7 @@ class SentenceReader:
 
 
 def build_torch_reader(bilm: BiLM, precision: str, device: str) -> BatchReader:
-    """Return a function that runs the LSTM layers on a batch of sentences in the fastest way on the device."""
+    """Return a function that runs the LSTM layers on a batch of sentences, on this device and in this precision."""
     if device != "cpu":
         return build_gpu_reader(bilm, PRECISIONS[precision], torch.device(device))
     reader = SentenceReader(bilm, PRECISIONS[precision])
@@ -185,7 +186,7 @@ def build_torch_reader(bilm: BiLM, precision: str, device: str) -> BatchReader:
 
 
 def build_gpu_reader(bilm: BiLM, precision: Precision, device: torch.device) -> BatchReader:
-    """Return a function that runs the LSTM layers on padded batches on a GPU, to which the biLM is moved."""
+    """Return a function that pads a batch and runs the LSTM layers on a GPU, to which the biLM is moved."""
     bilm.to(device)
 
     @torch.no_grad()

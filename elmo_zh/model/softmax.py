@@ -23,7 +23,7 @@ class Negatives:
     log_expected: Tensor  # Log of each vocabulary row's expected count in a draw, float32, shape (V,)
 
     def to(self, device: torch.device) -> "Negatives":
-        """Move these samples to another device."""
+        """Return these samples on another device."""
         return Negatives(self.ids.to(device), self.log_expected.to(device))
 
 
@@ -40,7 +40,7 @@ class LogUniformSampler:
         self._probabilities = np.log1p(1 / (rows + 1)) / math.log(num_tokens + 1)
 
     def draw(self, generator: np.random.Generator) -> Negatives:
-        """Draw `num_negatives` distinct rows, together with the expected count of every row."""
+        """Draw `num_negatives` distinct rows; return them with the log of every row's expected count."""
         drawn = np.zeros(0, np.int64)
         first = np.zeros(0, np.int64)
         while len(first) < self.num_negatives:

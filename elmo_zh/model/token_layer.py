@@ -35,7 +35,7 @@ class TokenInputs:
     words: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenInputs":
-        """Move these inputs to another device."""
+        """Return these inputs on another device."""
         others = (None if tensor is None else tensor.to(device) for tensor in (self.spellings, self.words))
         return TokenInputs(self.ids.to(device), *others)
 
@@ -77,7 +77,7 @@ class TokenTable(nn.Module):
 
 @torch.no_grad()
 def fill_rows(table: Tensor, rows: Tensor, vectors: Tensor, generator: torch.Generator) -> None:
-    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw the others with the same mean and deviation."""
+    """Copy n > 0 vectors, shape (n, P), into rows of a table; draw the others with each column's mean and deviation."""
     spread = vectors.std(dim=0, unbiased=False)
     table.normal_(0.0, 1.0, generator=generator).mul_(spread).add_(vectors.mean(dim=0))
     table[rows] = vectors
@@ -95,7 +95,7 @@ class Highway(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw weights with standard deviation 1/sqrt(N), as in bilm-tf; the bias of -2 initially passes most of x."""
+        """Draw weights with standard deviation 1/sqrt(N), as in bilm-tf; a bias of -2 lets most of x pass at first."""
         for weight in (self.carry_weight, self.transform_weight):
             weight.normal_(0.0, len(weight) ** -0.5, generator=generator)
         self.carry_bias.fill_(-2.0)

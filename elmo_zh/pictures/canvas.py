@@ -1,4 +1,4 @@
-"""Draw the parts that pictures share: title, fonts and ticks; and save pictures."""
+"""Draw the parts that pictures share, such as axes and titles, and save pictures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def new_axes(width: float, height: float, rows: Sequence[int] = (1,)) -> tuple[F
 
 
 def save_picture(figure: Figure, output: Path) -> None:
-    """Save a figure as PNG; the same figure gives the same bytes."""
+    """Save a figure as PNG; with the same fonts and matplotlib, the same figure gives the same bytes."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -54,7 +54,7 @@ def save_picture(figure: Figure, output: Path) -> None:
 
 
 def drawable(names: Sequence[str]) -> list[str]:
-    """Return names that a picture can show: unchanged, or numbers from 1 if no installed font has the characters."""
+    """Return names that a picture can show: unchanged, or numbers from 1 if the fonts lack a character of any name."""
     return [*names] if can_write("".join(names)) else [str(number + 1) for number in range(len(names))]
 
 
@@ -63,7 +63,7 @@ def describe_numbers(names: Sequence[str], picture: str) -> list[str]:
     if can_write("".join(names)):
         return []
     legend = ", ".join(f"{number} {name}" for number, name in enumerate(names, start=1))
-    message = _("{picture} shows numbers for labels: {legend}. Install a Chinese font, such as fonts-noto-cjk.")
+    message = _("{picture} shows numbers instead of labels: {legend}. Install a Chinese font, such as fonts-noto-cjk.")
     return [message.format(picture=picture, legend=legend)]
 
 
@@ -74,7 +74,7 @@ def can_write(text: str) -> bool:
 
 @cache
 def _fonts() -> dict[str, frozenset[int]]:
-    """Return the fonts of pictures with their characters: matplotlib's own, and an installed Chinese one."""
+    """Return the characters of each font that pictures use: matplotlib's own, and a Chinese one if it is installed."""
     from matplotlib.font_manager import FontProperties, findfont, findSystemFonts, fontManager, get_font
 
     own = findfont(FontProperties())
@@ -93,13 +93,13 @@ def _fonts() -> dict[str, frozenset[int]]:
 
 
 def in_language(message: str, **gaps: object) -> str:
-    """Return a message in the user's language, or in English if no installed font has the characters."""
+    """Return a message in the user's language, or in English if the fonts lack one of its characters."""
     text = _(message).format(**gaps) if gaps else _(message)
     return text if can_write(text.replace("\n", "")) else message.format(**gaps)
 
 
 def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """Write a title, with ? for characters that no font has, and below it the detail lines that a font can show."""
+    """Write a title, with ? for characters that the fonts lack, and below it the detail lines that they can show."""
     columns = round(_COLUMNS * figure.get_figwidth())
     lines = [part for line in lines if can_write(line) for part in wrapped(line, columns)]
     title = "".join(character if can_write(character) else "?" for character in title)
@@ -109,7 +109,7 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return round ticks between `low` and `high` on a logarithmic axis; even steps if that is at most a decade."""
+    """Return round ticks between `low` and `high` on a logarithmic axis; evenly spaced within a decade or less."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     subs = (1.0, 3.0) if high < 1e4 * low else (1.0,)

@@ -1,4 +1,4 @@
-"""Estimate what a run on a corpus will cost, by running the stages on a sample and scaling their figures."""
+"""Estimate what a run on a corpus will cost, from a sample of its lines."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from elmo_zh.config.declare import declare
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
-    """Limits on how much of the corpus to read, and on which stages to try."""
+    """How much of the corpus a plan reads, and whether it includes training."""
 
     seconds: float = declare(
         20, "Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample.", least=1

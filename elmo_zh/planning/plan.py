@@ -1,7 +1,7 @@
-"""Plan a run: try the stages on lines from all over the corpus, scale their figures, and describe them.
+"""Plan a run: try the stages up to `encode` on a sample of the corpus, scale their figures, and describe the plan.
 
 The number of distinct words grows as a power of the text's length (Herdan 1960, Heaps 1978). Part of each count is set
-aside for words that the sample lacks: more than half of the discount of Ney, Essen and Kneser (1994).
+aside for words that the sample lacks: up to 0.6 of the discount of Ney, Essen and Kneser (1994).
 """
 
 import math
@@ -59,14 +59,14 @@ class _WatchedSource(Source):
 
 
 class Sample:
-    """Lines of a corpus, each drawn with the same probability, and what was counted while reading it.
+    """Lines drawn with equal probability from what was read of a corpus, and what was counted on the way.
 
     `totals` estimates characters, line_characters and line_bytes of the whole corpus, and `seconds` the time
-    to read it. `num_unreached` counts the files that were not read to their end.
+    to read all of it. `num_unreached` counts the files that were not read to their end.
     """
 
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
-        """Read the files, largest first, each for a time that depends on its size; raise CorpusError without text."""
+        """Read the files, largest first, for times that depend on their sizes; raise CorpusError if none has text."""
         self.lines: list[str] = []
         self.tally = Tally()
         self.num_bytes = self.num_files = self.num_unreached = 0
@@ -140,7 +140,7 @@ class Trial:
 
 
 def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
-    """Run the stages on as much of a sample as time allows."""
+    """Run the stages up to `encode` on as much of a sample as can be segmented in about this many seconds."""
     # The first trial also loads what the stages need; the second shows how long they take.
     every_word = replace(config, vocab=VocabConfig(size=0, min_count=1))
     few = [_try_lines(sample.lines[:_FEW_LINES], every_word) for _ in range(2)]
@@ -150,7 +150,7 @@ def try_stages(sample: Sample, config: Config, seconds: float) -> Trial:
 
 
 def _try_lines(lines: Sequence[str], config: Config) -> Trial:
-    """Run the stages before training in one process, with one epoch of word2vec."""
+    """Run the stages up to `encode` in one process, with at most one epoch of word2vec."""
     text = replace(config.text, format="text", encoding="utf-8", field="")
     config = replace(config, text=text, word2vec=replace(config.word2vec, epochs=1))
     with TemporaryDirectory(prefix="elmo-zh-plan-") as folder:
@@ -188,7 +188,7 @@ class Words:
         return float(np.interp(math.log1p(num_words), np.log1p(self.ranks), self.covered))
 
     def recommended_size(self) -> int:
-        """Return the smallest round size that covers enough of the text."""
+        """Return the smallest round size that covers enough of the text, or else the largest."""
         enough = min(ENOUGH_COVERAGE, self.share(self.frequent) - LITTLE_GAIN)
         return next((size for size in ROUND_SIZES if self.share(size) >= enough), ROUND_SIZES[-1])
 
@@ -288,7 +288,7 @@ def describe_plan(plan: Mapping[str, Any]) -> Iterator[str]:
     sizes = {"size": format_bytes(sample["bytes"]), "all": format_bytes(sample["corpus_bytes"])}
     yield read.format(files=files, **sizes)
     if unread := sample["files_not_read_to_the_end"]:
-        yield _("Files not read to the end: {count}. To allow more time: --seconds").format(count=unread)
+        yield _("Files not read to the end: {count}. Use --seconds to allow more time.").format(count=unread)
     yield ""
     rows = [(_(_TITLES.get(name, name.replace("_", " "))), f"{value:,}") for name, value in figures.items()]
     yield from aligned([*rows, (_("coverage"), f"{plan['coverage']:.2%}")])

@@ -1,1 +1,1 @@
-"""The run folder: its layout, the records of its stages, atomic files and progress reporting."""
+"""Runs and other outputs: layout, records of stages, jobs, atomic files, and progress reporting."""

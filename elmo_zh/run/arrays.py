@@ -19,7 +19,7 @@ def read_numbers(path: Path, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> None:
-    """Write the bytes of an array to a new file, and nothing else."""
+    """Write the bytes of an array to a file, and nothing else."""
     path.write_bytes(numbers.tobytes())
 
 

@@ -25,8 +25,7 @@ UNFINISHED, PARTS = ".unfinished", ".parts"
 _REPLACED = f".replaced{UNFINISHED}"
 _TEMPORARY = re.compile(r"(\.[0-9a-f]{32}(\.replaced)?\.unfinished)+$")
 FULL_DISK = N_(
-    "{place}the disk is full. Free some space and run the same command again, without --force; finished stages and"
-    " checkpoints are kept."
+    "{place}the disk is full. Free some space and run the same command again, without --force; finished work is kept."
 )
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
@@ -40,7 +39,7 @@ def file_digest(path: Path) -> str:
 
 
 def file_stamp(path: Path) -> list[str | int]:
-    """Return a file's name, size and modification time, which show without reading it whether it has changed."""
+    """Return a file's name, size and modification time, which reveal most changes without reading the file."""
     status = path.stat()
     return [path.name, status.st_size, status.st_mtime_ns]
 
@@ -49,7 +48,10 @@ def require_regular(*paths: Path) -> None:
     """Raise OutputError if a path is a pipe, a device or a socket: opening it could wait forever."""
     for path in paths:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            message = _("{path} is a device, a pipe or a socket, not a file. Delete it, or choose another path.")
+            message = _(
+                "{path} is a device, a pipe or a socket, not a file. Choose another path, or delete this one if no"
+                " program uses it."
+            )
             raise OutputError(message.format(path=path))
 
 
@@ -60,7 +62,7 @@ def folder_bytes(path: Path) -> int:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents, unless they exist, so that a later power cut does not lose them."""
+    """Create a folder and any missing parents, which survive a power cut; raise OutputError if one is a file."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -228,7 +230,7 @@ def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def link_or_copy(path: Path, other: Path) -> None:
-    """Give a file a second name with a hard link, or copy it where the file system has no hard links."""
+    """Give a file a second name with a hard link, or copy it if that fails."""
     try:
         other.hardlink_to(path)
     except OSError:
@@ -239,7 +241,7 @@ def link_or_copy(path: Path, other: Path) -> None:
 
 
 def system_error_number(error: Exception) -> int | None:
-    """Return the system error number that an exception carries or mentions in its text."""
+    """Return the system error number that an exception carries or mentions in its text, or None."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     match = _NUMBER_IN_TEXT.search(" ".join(str(error).split()))
@@ -253,7 +255,7 @@ def is_full_disk(error: Exception) -> bool:
 
 @contextmanager
 def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
-    """Turn an error of a full disk into one that names the output and its size."""
+    """Turn an error about a full disk into one that names the output and the size of what was written."""
     try:
         yield
     except Exception as error:
@@ -264,7 +266,7 @@ def full_disk_named(path: Path, unfinished: Path) -> Iterator[None]:
 
 
 def require_disk_space(output: Path, needed_bytes: float, *, advice: str) -> None:
-    """Raise OutputError if too little disk space is free; `advice` names options that make the output smaller."""
+    """Raise OutputError if too little disk space is free; `advice` is what the user can add to the command."""
     folder = next(folder for folder in output.absolute().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     if needed_bytes > free:

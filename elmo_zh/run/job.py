@@ -1,7 +1,7 @@
-"""Run long work as jobs: `run_job` gives all guarantees; a job only says what it makes, and from what.
+"""Run long work as jobs that can be resumed: a job says what it makes and from what; `run_job` does the rest.
 
-A job names its output and what the output is made from, and `make` writes it. On the way, it gives the expensive steps
-to `work.run`, part by part:
+A job names its output and what the output is made from, and its method `make` writes the output. On the way, `make`
+passes the expensive steps to `work.run`, part by part:
 
     @dataclass(frozen=True)
     class CountCharacters:
@@ -91,7 +91,7 @@ class Job(Protocol[Summary]):
         """Return whether an existing path is an output of this kind, so that --force may replace it."""
 
     def made_from(self) -> Mapping[str, Json]:
-        """Return everything that the output depends on, such as digests and settings; called after it is claimed."""
+        """Return all that the output depends on, such as digests and settings; called once the output is claimed."""
 
     def make(self, path: Path, work: "Work") -> Summary:
         """Write the output to a path that does not exist yet, computing its parts with `work.run`."""
@@ -110,9 +110,9 @@ def run_job(
         replace: Replace an existing output, but continue from finished parts that are made from the same things.
 
     Raises:
-        OutputError: If the output is in use, would replace an input, or exists and is nothing that the job may replace;
-            or, without `force`, if it exists (unless `replace`), or a valuable step has finished parts that are made
-            from something else.
+        OutputError: If the output is in use, would replace an input, or exists and may not be replaced by the job;
+            without `force`, also if it exists (unless `replace`), or if a valuable step has finished parts that are
+            made from something else.
     """
     parts = job.output.with_name(job.output.name + PARTS)
     with (
@@ -174,7 +174,7 @@ class Step(Generic[Part]):
         compute: Returns a part's value, anything that JSON can express, and may write files. It is pickled once, to
             reach workers; models are pickled as the path and the digest of their folder.
         unit: What the progress counts.
-        size: Returns how many units a part is, given its value.
+        size: Returns how many units a part has, given its value.
         total: How many units there are, if that is known.
         in_order: Whether a part needs the parts before it; they are then computed in this process, one after another.
     """
@@ -254,7 +254,7 @@ class Work:
     # The folder
 
     def open(self, made_from: Mapping[str, Json], *, valuable: Sequence[str] = (), force: bool = False) -> None:
-        """Create the folder; keep its finished parts if they are made from the same things, otherwise start over.
+        """Create the folder; start over with `force`, or if its finished parts are made from other things.
 
         Raises:
             OutputError: If the folder is not ours, or has finished parts of a valuable step that are made from
@@ -266,8 +266,8 @@ class Work:
         if changed and not force and any(_has_parts(self.path / name) for name in valuable):
             raise OutputError(
                 _(
-                    "{path} contains unfinished work with other inputs or settings ({changed}). To continue it, use the"
-                    " same inputs and settings as before; to start over, add --force."
+                    "{path} contains unfinished work made with other inputs, other settings or another version of"
+                    " elmo-zh ({changed}). To continue it, use the same ones as before; to start over, add --force."
                 ).format(path=self.path, changed=", ".join(changed))
             )
         if changed or force:
@@ -275,7 +275,7 @@ class Work:
         write_json(self.path / _MANIFEST, manifest)
 
     def _read_manifest(self) -> dict[str, Json]:
-        """Return what the work in the folder is made from; raise OutputError if the folder is not ours."""
+        """Return what the work in the folder is made from, or {}; raise OutputError if the folder is not ours."""
         manifest = self.path / _MANIFEST
         is_ours = manifest.is_file() or all(path.name.startswith(_MANIFEST) for path in self.path.glob("*"))
         if self.path.is_symlink() or (self.path.exists() and not (self.path.is_dir() and is_ours)):

@@ -22,7 +22,7 @@ LATEST = RUNS / "latest"
 
 
 class RunDir:
-    """Names every file of a run."""
+    """A run folder, and the names of its files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,7 +87,12 @@ class RunDir:
 
     @contextmanager
     def locked(self, *, create: bool) -> Iterator[None]:
-        """Lock the run for this process; raise RunError if it is missing, unless `create`; OutputError if in use."""
+        """Lock the run for this process, creating it if it is missing and `create` is true.
+
+        Raises:
+            RunError: If it is missing and `create` is false.
+            OutputError: If another process holds its lock.
+        """
         if not create and not self.path.exists():
             raise RunError(explain_no_run(self.path))
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
@@ -113,9 +118,9 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run in a folder and its direct subfolders once.
+    """Yield each run with stage records in a folder and its direct subfolders once.
 
-    A run is yielded by a link, such as `latest`, only if no other path leads to it.
+    A run is yielded as a link, such as `latest`, only if no other path leads to it.
     """
     runs = [path.parent for pattern in ("*/stages", "*/*/stages") for path in folder.glob(pattern)]
     seen = set()
@@ -126,7 +131,7 @@ def iter_runs(folder: Path) -> Iterator[Path]:
 
 
 def require_run_or_room(path: Path) -> None:
-    """Raise RunError if a folder has files but is not a run, and OutputError if it has a pipe, a device or a socket."""
+    """Raise RunError if a folder has files but is not a run, and OutputError for a pipe, a device or a socket in it."""
     names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else []
     # A copy of a run may have only some of these; one whose first command was killed, only an unfinished mark.
     of_runs = {MARK, "config.toml", "stages", *(name for stage in STAGES for name in stage.makes)}
@@ -136,5 +141,5 @@ def require_run_or_room(path: Path) -> None:
 
 
 def explain_no_run(path: Path) -> str:
-    """Return a message that a path is not a run, and how to begin one."""
+    """Return a message that a path is not a run, with the command that begins one."""
     return _("{path} is not a run. Begin one with: {command}").format(path=path, command=train_command())

@@ -1,9 +1,9 @@
 """Claim the outputs of commands, lock them, and mark folders with what they are.
 
-Locks end with their process. A run has its lock inside. The lock of an output is in a folder for the user's temporary
-files, under a name made from the output's path, so that nothing beside the output is touched; other users and other
-machines do not see it. The mark of a folder, `elmo-zh.json`, says its kind, its format, what it was made from, and
-lists its files (for a run, none).
+Locks end with their process. A run has its lock inside. The lock of any other output is in a folder for the user's
+temporary files, under a name made from the output's path, so that nothing is written beside the output; other users and
+other machines do not see the lock. The mark of a folder, `elmo-zh.json`, records its kind, its format, what it was made
+from, and its files (for a run, none).
 """
 
 import errno
@@ -63,8 +63,8 @@ def claimed_output(
 ) -> Iterator[None]:
     """Claim an output for this process; raise OutputError if it is also an input, or exists and `force` is not set.
 
-    Only an output for which `is_own` is true is replaced, or an empty folder. `names` are the caller's names for the
-    output and `force`.
+    Only an empty folder, or an output for which `is_own` is true, may be replaced. `names` are the caller's names for
+    the output and `force`.
     """
     gaps = {"path": output, "option": names[0], "force": names[1]}
     require_no_input(output, inputs, names[0])
@@ -89,7 +89,7 @@ def _has_content(path: Path) -> bool:
 
 
 def output_lock(output: Path) -> Path:
-    """Return the path of an output's lock; create its folder."""
+    """Return the path of an output's lock, creating the folder of locks."""
     folder = Path(tempfile.gettempdir()) / f"elmo-zh-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -178,7 +178,7 @@ def write_mark(folder: Path, kind: str, number: int, made_from: Mapping[str, Any
 
 
 def load_mark(folder: Path) -> dict[str, Any]:
-    """Return the mark of a folder, {} if it has none; raise OutputError if it is damaged or its kind unknown."""
+    """Return the mark of a folder, {} if it has none; raise OutputError if it is damaged or its kind is unknown."""
     path = folder / MARK
     if not path.exists():
         return {}
@@ -199,7 +199,7 @@ def kind_of(folder: Path) -> str:
 
 
 def require_unchanged(path: Path) -> None:
-    """Raise OutputError if a file's digest differs from the one in its folder's mark; old folders have no mark."""
+    """Raise OutputError if a file's digest differs from the one in its folder's mark, if there is a mark."""
     mark = load_mark(path.parent)
     if mark and file_digest(path) != mark["files"].get(path.name):
         raise OutputError.damaged(path, _(OTHER_DIGEST).format(name=MARK))

@@ -25,7 +25,7 @@ RECORD_FORMAT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """The result of a stage; its counts are also printed, its details appear only in the stage record."""
+    """The result of a stage; the record has its counts, which are also printed, and its details, which are not."""
 
     counts: Mapping[str, Any] = field(default_factory=dict)
     outputs: Sequence[Path] = ()
@@ -35,7 +35,7 @@ class StageResult:
 
 @dataclass(frozen=True, kw_only=True)
 class StageContext:
-    """The run, the settings and the way of working that a command gives every stage."""
+    """The run, the settings and the options that a command passes to each stage."""
 
     run: RunDir
     config: Config  # The final settings, as `stages.settings.resolve_settings` returns them
@@ -52,7 +52,7 @@ def run_stage(
     files: Mapping[str, Path] | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> StageResult:
-    """Run a stage unless its record shows that nothing has changed since it finished; save the settings either way.
+    """Run a stage, unless nothing has changed since it finished and `context.force` is false; save the settings.
 
     Args:
         stage: Its declaration.
@@ -62,7 +62,8 @@ def run_stage(
         facts: Recorded values that decide the result besides settings, such as the version of the segmenter.
 
     Raises:
-        RunError: If an input is missing or damaged, or a changed stage would make the run's checkpoints useless.
+        RunError: If an input is missing or damaged, an earlier stage ran with other settings, or, without force, the
+            changes would make the run's checkpoints useless.
     """
     run, config, force = context.run, context.config, context.force
     new = describe_stage(stage, context, files or {}, facts or {})
@@ -160,7 +161,7 @@ def input_files(stage: Stage, context: StageContext) -> dict[str, Path]:
 
 
 def require_files(run: RunDir, paths: Iterable[Path]) -> None:
-    """Raise RunError for the first path that does not exist, naming the command that creates it."""
+    """Raise RunError for the first path that does not exist, naming the command that creates it, if one does."""
     for path in paths:
         if not path.exists():
             maker = maker_of(path.relative_to(run.path)) if path.is_relative_to(run.path) else None
@@ -185,7 +186,7 @@ def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> 
 
 
 def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
-    """Raise RunError if a stage that this one needs ran with other settings; ignore those that this one uses too."""
+    """Raise RunError if a stage that this one needs ran with other settings; ignore what this one uses too."""
     needed = makers_for(stage, config)
     for maker in filter(needed.__contains__, STAGES):
         recorded = load_record(run.stage_record(maker.name)).get("settings", {})
@@ -204,7 +205,7 @@ def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Map
 
 
 def source_digest(run: RunDir, stage: str, name: str, path: Path) -> str:
-    """Return the digest of a file outside the run; if it is gone or inside the run, the digest that the stage recorded.
+    """Return the digest of a source file; if it is gone or inside the run, the digest that the stage recorded.
 
     Raises:
         RunError: If the stage has recorded none.
@@ -245,7 +246,7 @@ def load_records(run: RunDir, *, damaged_is_none: bool = False) -> dict[str, dic
 
 
 def corpus_names(run: RunDir) -> list[str]:
-    """Return the files and folders of the run's corpus as the user named them; empty if it was not segmented here."""
+    """Return the files and folders of the run's corpus as the user named them; [] if there is no record of it."""
     record = load_record(run.stage_record("segment"), damaged_is_none=True)
     return sorted(map(str, record.get("corpus") or record.get("inputs", {})))
 
@@ -302,7 +303,7 @@ def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
     if sorted(before.values()) != sorted(now.values()):
         names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
         count = counted(len(names), "{number} file", "{number} files")
-        changes.append(_("changed {count} ({names})").format(count=count, names=first_ten(names)))
+        changes.append(_("{count} changed ({names})").format(count=count, names=first_ten(names)))
     return changes
 
 

@@ -24,7 +24,7 @@ class Progress(Protocol):
 
 
 class Reporter(Protocol):
-    """Receives messages and progress. The command line shows them; the Python API is silent."""
+    """Receives messages and progress, which the command line shows."""
 
     def note(self, message: str) -> None:
         """Report an informative message."""
@@ -49,7 +49,7 @@ class SilentReporter:
     _warn: Callable[[str], object] | None = None
 
     def __init__(self, warn: Callable[[str], object] | None = None) -> None:
-        """Pass warnings to `warn`."""
+        """Pass warnings to `warn`; without it, discard them."""
         self._warn = warn
 
     def note(self, message: str) -> None:  # noqa: D102
@@ -103,7 +103,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def first_ten(names: Sequence[str], total: int = 0) -> str:
-    """Join at most ten names with commas, followed by "and others" if there are more, or `total` is more."""
+    """Join the first ten names with commas; add "and others" if there are more names, or `total` is larger."""
     shown = _(", ").join(names[:10])
     return _("{names} and others").format(names=shown) if max(len(names), total) > len(names[:10]) else shown
 

@@ -25,7 +25,7 @@ def require_suffix(output: Path, known: Collection[str], option: str = "--output
 
 
 def chosen_format(given: str | None, output: Path | None, known: Sequence[str]) -> str:
-    """Return the given format, else the one that the output's suffix names, else the first known one."""
+    """Return the given format, else the output's suffix, which must be a known format, else the first known one."""
     if given or output is None or not output.suffix:
         return given or known[0]
     require_suffix(output, [f".{name}" for name in known])
@@ -51,7 +51,7 @@ def write_rows(
     """Write rows as tsv, csv or jsonl, writing each before reading the next.
 
     Args:
-        rows: The cells by column.
+        rows: The cells of each row, by column.
         file: Where to write.
         kind: The format.
         columns: The header of a table, written even without rows; by default the keys of the first row.

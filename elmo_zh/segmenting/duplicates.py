@@ -48,7 +48,7 @@ class _Search:
     shards: tuple[TextShard, ...]
 
     def __call__(self, bounds: tuple[int, int], files: Files) -> None:
-        """Write the shards and numbers of the lines to leave out whose keys are in a range, sorted."""
+        """For the keys in a range, write the shard and number of each line to leave out, sorted."""
         rows = [_keys_between(shard, *bounds) for shard in self.shards]
         keys = np.concatenate([np.zeros(0, KEYS), *rows])
         shards = np.repeat(np.arange(len(rows), dtype=np.uint32), np.array(list(map(len, rows)), np.int64))

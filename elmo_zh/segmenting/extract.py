@@ -1,8 +1,8 @@
-"""First step of the segment stage: divide the corpus into tasks of roughly equal size, which write text shards.
+"""First step of the segment stage: divide the corpus into tasks, which write text shards.
 
 A text shard is three files. `.txt` has its lines, each ended by LF. `.runs`, uint32 of shape (n, 2), has one row for
-each source that has lines in the shard: its number and the number of lines. `.keys`
-has the key and the number of each line that is compared with others, sorted. All numbers are little-endian.
+each source with lines in the shard: the number of the source and how many lines it has there. `.keys` has the key and
+the number of each line that is compared with others, sorted by key. All numbers are little-endian.
 """
 
 import hashlib
@@ -53,12 +53,12 @@ class TextShard:
                 yield line[:-1]
 
     def keys(self) -> NDArray[Any]:
-        """Return the keys and their lines, of dtype `KEYS`, sorted; large files are not read into memory."""
+        """Return the keys and their lines, of dtype `KEYS`, sorted by key; the file is mapped into memory, not read."""
         path = self.file("keys")
         return np.memmap(path, KEYS, "r") if path.stat().st_size else np.zeros(0, KEYS)
 
     def remove_text(self) -> None:
-        """Delete the lines, which are no longer needed once they are segmented; the keys are kept."""
+        """Delete the files that are no longer needed once the lines are segmented; keep the keys."""
         for suffix in ("txt", "runs"):
             self.file(suffix).unlink(missing_ok=True)
 
@@ -71,7 +71,7 @@ class TextShardWriter:
     """
 
     def __init__(self, files: Files, shard_bytes: int, least_characters: int | None) -> None:
-        """Write the keys of lines of at least so many characters, without white space at the ends; None: no keys."""
+        """Write a key for each stripped line of at least `least_characters` characters, or no keys if that is None."""
         self._files, self._shard_bytes, self._least_characters = files, shard_bytes, least_characters
         self.sizes: list[int] = []
         self._start_shard()
@@ -178,7 +178,7 @@ def cut(sources: list[NumberedSource], config: TextConfig, shard_bytes: int, wor
 
 
 def _num_text_bytes(numbered: NumberedSource) -> int:
-    """Return about how many bytes a source has when unpacked."""
+    """Estimate how many bytes a source has when unpacked."""
     is_packed = numbered.source.file_name.lower().endswith((*COMPRESSED_SUFFIXES, *ARCHIVE_SUFFIXES))
     return numbered.stamp.num_bytes * (_EXPANSION if is_packed else 1)
 
@@ -191,7 +191,7 @@ class Extract:
     shard_bytes: int
 
     def __call__(self, task: ExtractTask, files: Files) -> Json:
-        """Return the sizes of the shards, the number of bytes read, and a tally of each source."""
+        """Write the shards; return their sizes, the number of bytes read, and a tally of each source."""
         tallies = {numbered.number: Tally() for numbered in task.sources}
         least_characters = self.config.duplicate_min_characters if self.config.drop_duplicates else None
         writer = TextShardWriter(files, int(_SHARD_TOLERANCE * self.shard_bytes), least_characters)

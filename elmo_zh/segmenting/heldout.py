@@ -1,4 +1,4 @@
-"""Last step of the segment stage: move held-out text, chosen by a hash of each paragraph, out of the rest.
+"""Last step of the segment stage: choose held-out text by a hash of each paragraph, and take it out of the rest.
 
 Held-out text has to be new, so near copies among paragraphs are found by MinHash (Broder 1997) over trigrams. A
 signature holds the lowest hash of a paragraph's trigrams for each of 16 hash functions. The fraction of places in which
@@ -99,7 +99,7 @@ _MAX_TEXT_FRACTION = 0.1
 
 
 def paragraph_text(sentences: Iterable[str]) -> str:
-    """Return a paragraph's characters without white space, so that segmentation makes no difference."""
+    """Return a paragraph's characters without spaces, so that segmentation makes no difference."""
     return "".join(sentences).replace(" ", "")
 
 
@@ -123,8 +123,8 @@ def load_lowest_texts(shards: Sequence[Path], config: TextConfig) -> tuple[NDArr
     """Find, in the `.index` files of shards, the texts that may be held out; load only one file at a time.
 
     Returns:
-        The different texts with the lowest keys, sorted, of dtype `TEXTS`: up to twice the size that may be needed,
-        since some may turn out to be repeated too often. And the number of sentences in all shards.
+        The different texts with the lowest keys, sorted, of dtype `TEXTS`, and the number of sentences in all shards.
+        There may be twice as many texts as needed, since some may turn out to be repeated too often.
     """
     texts, num_sentences = np.zeros(0, TEXTS), 0
     for shard in shards:
@@ -181,10 +181,10 @@ def choose_texts(
     """Choose the texts that are held out, and return their keys, sorted.
 
     The texts with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more while
-    there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). It never holds out more
-    than `heldout_max_tokens`, more than a fifth of the sentences, or a text whose copies together have more than 200
-    sentences or more than a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too
-    few others. All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
+    there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). At most
+    `heldout_max_tokens` and a fifth of the sentences are held out, and no text whose copies together have more than 200
+    sentences or a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too few others.
+    All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
 
     Args:
         texts: From `load_lowest_texts`.
@@ -208,7 +208,8 @@ def divide_shard(shard: Path, chosen: NDArray[np.uint64], train: Path) -> tuple[
     """Write a shard's training text to the file `train`.
 
     Returns:
-        The training sentences and tokens, and the held-out paragraphs: key, text and number of tokens.
+        The number of training sentences, the number of training tokens, and the key, text and number of tokens of
+        each held-out paragraph.
     """
     index = read_numbers(shard.with_suffix(".index"), INDEX)
     is_heldout = np.isin(index["key"], chosen)

@@ -100,8 +100,8 @@ def _warnings(result: SegmentedCorpus, names: Sequence[str]) -> Iterator[str]:
     counts = result.counts
     if counts.near_copies_heldout:
         yield _(
-            "Held-out paragraphs with near copies in the training text: {number:,}, because too little of the corpus is"
-            " free of near copies. Perplexity will be lower than on new text."
+            "Held-out paragraphs that have near copies in the corpus: {number:,}. There is too little text without near"
+            " copies. Perplexity may be lower than on new text."
         ).format(number=counts.near_copies_heldout)
     if not counts.heldout_sentences:
         yield _(

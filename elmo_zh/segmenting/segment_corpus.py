@@ -1,6 +1,6 @@
 """Turn a corpus into files of one segmented sentence per line, with training and held-out text kept apart.
 
-Three steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal bytes
+Three steps of the segment stage consist of tasks that any worker can run: extract text shards of about equal size
 (extract.py), find repeated lines (duplicates.py), and clean and segment each shard. The last step divides the text into
 training and held-out text, chosen among the paragraphs of all shards, those without near copies first (heldout.py).
 
@@ -56,7 +56,7 @@ _PARAGRAPHS, _CHARACTERS = 200, 2**18
 
 @dataclass(frozen=True)
 class CorpusPreparation:
-    """Turns raw corpus lines into segmented sentences: cleans them, then prepares them as embedding does."""
+    """Cleans raw corpus lines, and turns them into segmented sentences."""
 
     cleaner: LineCleaner
     preparation: TextPreparation
@@ -93,7 +93,7 @@ class SegmentShards:
         return CorpusPreparation.build(self.config, self.user_dictionary)
 
     def __call__(self, numbered: tuple[int, TextShard], files: Files) -> Json:
-        """Write a shard's paragraphs and their index; return its counts."""
+        """Write a shard's paragraphs and their index; return its size and the tallies of its sources."""
         number, shard = numbered
         tallies: dict[int, Tally] = {}
         paragraphs = self._iter_paragraphs(number, shard, tallies)
@@ -146,7 +146,7 @@ class SegmentCounts:
 
 @dataclass(kw_only=True)
 class SegmentedCorpus:
-    """The result of the segment stage: total counts, and a tally for each source in order and for all of them."""
+    """The result of the segment stage: total counts, a tally for each source in order, and a tally for all sources."""
 
     counts: SegmentCounts
     tallies: list[Tally]
@@ -200,19 +200,19 @@ class SegmentJob:
 
     @property
     def shard_bytes(self) -> int:
-        """The size of text shards in bytes."""
+        """The size that text shards should have, in bytes."""
         wanted = min(max(self.corpus.total_bytes() // _WANTED_SHARDS, _LEAST_SHARD_BYTES), _MOST_SHARD_BYTES)
         return self.config.shard_bytes or wanted
 
     def made_from(self) -> dict[str, Any]:
-        """Return the settings, and the size and modification time of each source."""
+        """Return what the result depends on, such as the settings and the size and modification time of each source."""
         version = describe_segmenter(self.config, self.user_dictionary)
         settings = {**result_settings(self.config), "segmenter_version": version}
         sources = [[part.source.name, part.stamp.num_bytes, part.stamp.modified_ns] for part in self.sources]
         return {"index_row": INDEX.itemsize, "shard_bytes": self.shard_bytes, "settings": settings, "sources": sources}
 
     def make(self, path: Path, work: Work) -> SegmentedCorpus:
-        """Segment the corpus and divide it."""
+        """Segment the corpus, and divide it into training and held-out text."""
         num_files = len(self.sources)
         result = SegmentedCorpus(
             counts=SegmentCounts(files=num_files), tallies=[Tally() for _source in range(num_files)]
@@ -254,7 +254,7 @@ class SegmentJob:
         return parts
 
     def _write(self, folder: Path, shards: list[Path], counts: SegmentCounts) -> None:
-        """Write the held-out file, and the training files of all shards that have text, numbered without gaps."""
+        """Write the held-out file, if any text is held out, and a training file for each shard with training text."""
         chosen = self._choose_heldout(shards, counts)
         heldout: list[tuple[int, Path, int, str]] = []
         num_files = 0

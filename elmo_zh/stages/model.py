@@ -105,7 +105,7 @@ def _read_config(values: dict[str, Any]) -> Config:
 def export(
     context: StageContext, *, checkpoint: str = "best", output: Path | None = None, form: BundleForm = FLOAT32_BUNDLE
 ) -> StageResult:
-    """Write a checkpoint (best, last or a step number) as a bundle: to RUN/model, or to `output` in the given form."""
+    """Export a checkpoint (best, last or a step number): to RUN/model as a bundle, or to `output` in the given form."""
     run, config, reporter = context.run, context.config, context.reporter
     facts = {"checkpoint": checkpoint, **text_settings(config, run.user_dictionary if config.text.dictionary else None)}
     describe_stage(EXPORT, context, {}, facts)  # which checks the inputs
@@ -140,7 +140,7 @@ def pipeline(context: StageContext, corpus: Sequence[str]) -> None:
 
 
 def link_latest(run: RunDir) -> None:
-    """Make runs/latest in the current folder a link to a run in runs/; a real folder with that name is left alone."""
+    """Link runs/latest in the current folder to a run, unless the run is outside runs/ or runs/latest is not a link."""
     runs, path = LATEST.parent.resolve(), run.path.resolve()
     if runs not in path.parents or (LATEST.exists() and not LATEST.is_symlink()):
         return

@@ -1,4 +1,4 @@
-"""Resolve the settings of a command before its first stage, including what the model to start from determines."""
+"""Resolve the settings of a command before its first stage, including those that the starting model determines."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -39,10 +39,11 @@ def resolve_settings(
     force: bool,
     reporter: Reporter,
 ) -> Config:
-    """Return the final settings with which a command runs stages; no stage changes them.
+    """Return the settings with which a command runs its stages.
 
-    Paths of bundles are resolved, since a link's target may change. The model to start from determines section model
-    and, in a new run, the text settings that make tokens, except those that the user `named`.
+    Paths of bundles are resolved, since a link's target may change. The starting model determines section model and, in
+    a new run, the text settings that make tokens, except those that the user `named`. To keep its words, the vocabulary
+    may be enlarged.
 
     Raises:
         BundleError: If a bundle that the run does not know yet is missing, or cannot be started from.
@@ -132,7 +133,7 @@ def model_settings(bundle: "Bundle") -> dict[str, Any]:
 
 
 def _with_room(config: VocabConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> VocabConfig:
-    """Enlarge the vocabulary in the settings if the bundle's words fill it."""
+    """Return settings with a larger vocabulary if the bundle's words fill it, unless the user `named` its size."""
     if bundle.vocabulary is None:
         message = _(
             "{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"

@@ -83,7 +83,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
 
 
 def _shared_folder(sources: Sources) -> Path:
-    """Return the deepest folder that contains all files of the corpus, which may be the root."""
+    """Return the deepest folder that contains all local files of the corpus, or the root without local files."""
     parents = [set(source.path.resolve().parents) for source in sources.sources if source.is_local]
     return max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path("/")
 
@@ -157,7 +157,7 @@ def vocab(context: StageContext) -> StageResult:
 
 
 def _load_given(context: StageContext, source: Path) -> dict[str, int]:
-    """Return the words of a bundle's vocabulary, or of a list, prepared as the text is, with their lines."""
+    """Return words and their lines: a bundle's vocabulary as it is, or a word list prepared as the text is."""
     require_files(context.run, [source])
     if context.config.vocab.init:
         return load_words(source)
@@ -168,7 +168,7 @@ def _load_given(context: StageContext, source: Path) -> dict[str, int]:
 
 
 def _report_divided(context: StageContext, source: Path, absent: Mapping[str, int]) -> None:
-    """Name the listed words that the text lacks because the segmenter divides them."""
+    """Warn of listed words that the text lacks because the segmenter divides them."""
     config = context.config
     # Parts of unknown words may be any word of the list.
     if absent and not config.text.split_unknown:
@@ -179,14 +179,14 @@ def _report_divided(context: StageContext, source: Path, absent: Mapping[str, in
 
 
 def _source_of_words(config: Config) -> Path | None:
-    """Return the file of words that always get a row: a bundle's vocabulary or a word list."""
+    """Return the file of words that always get a row, a bundle's vocabulary or a word list, or None."""
     if config.vocab.init:
         return BundleLayout(Path(config.vocab.init)).vocab
     return Path(config.vocab.words) if config.vocab.words else None
 
 
 def word2vec(context: StageContext) -> StageResult:
-    """Run the word2vec stage: write vectors for the vocabulary to word2vec.txt, trained or from a given file."""
+    """Run the word2vec stage: write trained or given vectors to word2vec.txt; if it is disabled, remove that file."""
     run, config, reporter = context.run, context.config, context.reporter
     dimension = config.model.projection_dim
     source = Path(config.word2vec.vectors) if config.word2vec.vectors else None
@@ -219,8 +219,8 @@ def word2vec(context: StageContext) -> StageResult:
         if source and not _can_start_from(vectors, num_words):
             reporter.warn(
                 _(
-                    "Too few words have vectors in {source}, or all of these are identical, so the token embeddings"
-                    " start at random. Use vectors for the language and script of the text."
+                    "Too few words have vectors in {source}, or all of these are identical, so they are not used. Use"
+                    " vectors for the language and script of the text."
                 ).format(source=source)
             )
             vectors = WordVectors(rows=vectors.rows[:0], vectors=vectors.vectors[:0])

@@ -1,7 +1,7 @@
-"""Compare models that read word2vec, ELMo, both or other vectors, trained on all labels and on fractions of them.
+"""Compare models that read ELMo or other inputs, trained on different shares of the labels.
 
-Each training run is a part of one step; its value holds the contribution of each test example to the score. Baselines
-and linear models run first.
+Each training run is a part of one step, and the part's value holds the contribution of each test example to the score.
+Networks run last.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ FEW_EXAMPLES = 300
 
 @dataclass(frozen=True)
 class Model:
-    """A row of a comparison: the members of a mixture of linear models, or the inputs of a network."""
+    """A row of a comparison: one or more linear models (`members`), a network (`inputs`) or a baseline."""
 
     name: str
     members: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Model:
 
     @property
     def needs_elmo(self) -> bool:
-        """Whether it needs ELMo's vectors."""
+        """Whether the model reads ELMo's vectors."""
         return linear.ELMO in (*self.members, *self.inputs)
 
 
@@ -75,7 +75,7 @@ BOTH = Model("[word2vec; ELMo]", inputs=("word2vec", "elmo"))
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One model, trained on a share of the labels with one seed, and tested."""
+    """The test result of one training run."""
 
     model: str
     share: float
@@ -125,12 +125,12 @@ class Comparison:
 
     @property
     def challenger(self) -> Model:
-        """The ELMo model that is compared with the others: for classes and pairs, the mixture with TF-IDF."""
+        """The ELMo model that is compared with the others: the mixture with TF-IDF for classes, otherwise `BOTH`."""
         return TFIDF_ELMO if TFIDF_ELMO in self.models else BOTH
 
     @cached_property
     def leads(self) -> dict[tuple[str, float], Difference]:
-        """The challenger's lead over each model but the majority, by the model's name and the share of the labels."""
+        """The challenger's lead over other models except the majority, by their name and the share of the labels."""
         return {
             (model.name, share): self.difference(self.challenger, model, share)
             for model in self.models
@@ -142,7 +142,7 @@ class Comparison:
         return max(models, key=lambda model: self.mean(model, self.shares[0]))
 
     def verdict(self) -> str:
-        """Return a sentence on whether ELMo helps, with its lead over the best model without it, with all labels."""
+        """Return a verdict on ELMo, with its lead over the best rival without it on the largest share of the labels."""
         rival = self._best([model for model in self.models if not model.needs_elmo and model != MAJORITY])
         lead = self.leads[rival.name, self.shares[0]]
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
@@ -159,7 +159,7 @@ class Comparison:
 
     @cached_property
     def recommended(self) -> Model:
-        """The cheapest model that is not significantly worse than the best with all labels."""
+        """The cheapest model that is not significantly worse than the best on the largest share of the labels."""
         best, share = self._best(self.models), self.shares[0]
         return next(model for model in self.models if not self.difference(best, model, share).low > 0)
 
@@ -195,7 +195,7 @@ class Comparison:
         return f"{self.mean(model, share):.4f}{spread}" if scores else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures except the scores of individual examples."""
+        """Return the verdict, the leads and the scores of the runs, but no contributions of individual examples."""
         return {
             "elmo_zh": __version__,
             "metric": self.metric,
@@ -233,9 +233,9 @@ class CompareJob:
         cls, fit: FitJob, embedder: ElmoEmbedder, output: Path, reporter: Reporter, *, folds: int | None = None,
         word2vec: Path | None = None, **options: Any,
     ) -> "CompareJob":  # fmt: skip
-        """Read the data; by default, use three folds if test examples are few, and the model's word2vec vectors.
+        """Read and split the data; the word2vec vectors are by default the model's.
 
-        Each of the `num_seeds` trainings of a setting draws its own labels.
+        Without `folds`, data that came undivided in one file is cross-validated if it has few test examples.
         """
         check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path
@@ -248,12 +248,12 @@ class CompareJob:
 
     @property
     def inputs(self) -> list[Path]:
-        """The data and the models."""
+        """The paths of the data, the models and other vectors."""
         models = [self.embedder.bundle.path, self.word2vec]
         return [*self.dataset.files.values(), *models, *self.vectors.values()]
 
     def made_from(self) -> dict[str, Any]:
-        """Return everything that the scores depend on."""
+        """Return what the scores depend on."""
         return {
             **manifest_of(self.fit, self.dataset, self.embedder),
             "shares": self.shares,
@@ -263,7 +263,7 @@ class CompareJob:
         }
 
     def make(self, path: Path, work: Work) -> Comparison:
-        """Run all settings, and write the comparison."""
+        """Train and test a model in each setting; write and return the comparison."""
         study, bundle = _Study(self, work), self.embedder.bundle
         comparison = Comparison(
             models=study.models,
@@ -340,7 +340,7 @@ class _Study:
         return [MAJORITY, TFIDF, LINEAR_WORD2VEC, TFIDF_WORD2VEC, *others, LINEAR_ELMO, TFIDF_ELMO, *networks]
 
     def settings(self) -> Iterator[Setting]:
-        """Yield the model, share, seed and fold of each training run, networks last; folds cycle through the seeds.
+        """Yield the model, share, seed and fold of each training run, networks last; folds take the seeds in turn.
 
         Networks for classes are trained on the largest share only, because linear models learn more from few labels.
         """
@@ -356,7 +356,7 @@ class _Study:
             yield from ((model, share, seed, fold) for seed, fold in runs)
 
     def runs(self) -> list[Run]:
-        """Train and test every setting, reporting each row of the comparison once it is complete."""
+        """Return the runs of all settings; report the mean score of a model on a share once its runs are complete."""
         settings, runs = list(self.settings()), []
         step = Step(name="compare", compute=self._run, unit="trainings", total=len(settings), in_order=True)
         finished = zip(settings, self._work.run(step, settings), strict=True)
@@ -373,7 +373,7 @@ class _Study:
         return runs
 
     def _run(self, setting: Setting, _files: Files) -> Json:
-        """Train and test one setting."""
+        """Train and test a model in one setting; return the fields of its `Run`."""
         model, share, seed, fold = setting
         split = self._job.splits[fold]
         if share < 1:
@@ -395,7 +395,7 @@ class _Study:
         }  # fmt: skip
 
     def _compute_features(self, name: str) -> linear.Features:
-        """Return the features of a linear model."""
+        """Return the features that a linear model reads: n-grams, word2vec, ELMo, or other vectors by name."""
         vectors = self._others.get(name, self._word2vec)
         if not isinstance(vectors, Word2Vec):
             return linear.Features([vectors])
@@ -403,7 +403,7 @@ class _Study:
         return linear.Features.of(kind, self._texts, self._cache if kind == linear.ELMO else None, vectors)
 
     def _mix(self, dataset: Dataset, model: Model) -> Answers:
-        """Mix linear models; return the predicted classes of the test examples."""
+        """Fit and mix linear models; return the predicted classes of the test examples."""
         classes, train, num_classes = dataset.classes(dataset.labels), dataset.split.train, len(dataset.labels)
         folds = linear.held_out_folds(dataset, train, self._job.fit.files.seed)
         for name in model.members:

@@ -1,4 +1,4 @@
-"""The score of a text's tags: one for each tag of each unit, and one for each tag that follows another.
+"""A conditional random field, which scores whole sequences of tags and finds the best sequence for a text.
 
 Shape letters: B texts, T units, K tags.
 """
@@ -16,10 +16,10 @@ _SMALLEST = 1e-300
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf has been unmaintained since 2019."""
+    """A linear-chain conditional random field (Lafferty et al. 2001), own code because pytorch-crf is unmaintained."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
-        """Start with equal scores; with `marks_spans`, the K tags are BIOES tags, so some transitions are forbidden."""
+        """Set all scores to 0; with `marks_spans`, the K tags are BIOES tags, so some sequences are forbidden."""
         super().__init__()
         self.tags = tuple(tags)
         count = len(tags)
@@ -51,9 +51,9 @@ class CRF(nn.Module):
         return score + ends[tags.gather(1, last[:, None])[:, 0]]
 
     def _log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Return the log-sum of the scores of all tag sequences, shape (B,).
+        """Return the logarithm of the sum of exponentiated scores over all tag sequences, shape (B,).
 
-        Each step is a product of probabilities in float64, much faster than torch.logsumexp over (B, K, K).
+        Each step is a matrix product in float64, which is much faster than torch.logsumexp over (B, K, K).
         """
         transitions, starts, ends = (scores.double() for scores in self._scores())
         factors = transitions.exp()

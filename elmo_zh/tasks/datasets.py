@@ -92,7 +92,7 @@ class Dataset:
         return (OUTSIDE, *(letter + kind for kind in types for letter in "BIES"))
 
     def classes(self, labels: Sequence[str]) -> Numbers:
-        """Return the place of each example's label among the labels, -1 for others, int64, shape (N,)."""
+        """Return the number of each example's class among `labels`, -1 if it is not there, int64, shape (N,)."""
         numbers = {label: number for number, label in enumerate(labels)}
         return np.array([numbers.get(example.labels[0], -1) for example in self.examples], np.int64)
 
@@ -104,7 +104,7 @@ def describe_data(dataset: Dataset, files: DataFiles, reading: Reading) -> dict[
 
 
 def places(examples: Sequence[Example], seed: int, purpose: str) -> NDArray[np.float64]:
-    """Return a number from 0 to 1 for each example that depends only on its text, the seed and the purpose."""
+    """Map each example to a number from 0 to 1 that depends only on its text, the seed and the purpose."""
 
     def place(example: Example) -> int:
         digest = hashlib.sha256(f"{purpose} {seed}\0{example.key}".encode("utf-8", "surrogatepass")).digest()
@@ -155,7 +155,7 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | N
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Find the data files in a folder by name; raise CorpusError if a part has several files, or training has none."""
+    """If the data is a folder, find its files by name; raise CorpusError for several of a part, or no training file."""
     folder = files.data
     if not folder.is_dir():
         return files
@@ -186,7 +186,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with a word for the part or, failing that, contains one; or None."""
+    """Return the file whose name begins with, or else contains, a word for the part; raise CorpusError for several."""
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     matching = [path for path in files if _part_named(words[path][:1]) == part]
     matching = matching or [path for path in files if _part_named(words[path]) == part]
@@ -207,7 +207,7 @@ def _part_named(words: Sequence[str]) -> str:
 def load_dataset(files: DataFiles, reading: Reading, reporter: Reporter, *, needs_test: bool = False) -> Dataset:
     """Find the files of a task's data; read, split and validate it.
 
-    With `needs_test`, the development file becomes the test file if there is no other.
+    With `needs_test`, the development file becomes the test file if there is no test file.
     """
     files = find_files(files, reporter)
     read = _read_parts(files, reading, reporter)
@@ -267,9 +267,9 @@ def report_reading(labelled: Labelled, reporter: Reporter) -> None:
 
 
 def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split:
-    """Divide the rows by file, or by a column of the only file; then set missing parts aside by text.
+    """Divide the rows by file, or by a column of the only file; set aside training examples for parts that are missing.
 
-    All copies of a text are set aside together.
+    Copies of a text are set aside together. A development file without a test file suffices.
     """
     examples = [example for labelled in read.values() for example in labelled.examples]
     part_of = np.repeat(list(read), [len(labelled.examples) for labelled in read.values()])
@@ -337,7 +337,7 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
 def warn_of_new_labels(
     part: str, examples: Iterable[Example], known: Sequence[str], reporter: Reporter, *, marks_spans: bool
 ) -> bool:
-    """Warn of labels that training lacks; return whether most are new."""
+    """Warn of labels that training lacks; return whether the examples' labels are mostly new."""
     labels = count_labels((example.labels for example in examples), marks_spans=marks_spans)
     names = count_labels([known], marks_spans=marks_spans)
     new = Counter({label: count for label, count in labels.items() if label not in names})

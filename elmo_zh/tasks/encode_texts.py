@@ -1,6 +1,6 @@
-"""Texts as models read them: units and their tokens, as numbers in padded batches, and the vectors of all sentences.
+"""Texts as models read them: units and their tokens, as numbers in padded batches, and the ELMo vectors of sentences.
 
-The vectors are computed once, and kept in float16: in memory, or on disk in one memory-mapped .npy file, so an epoch
+These vectors are computed once, and kept in float16: in memory, or on disk in one memory-mapped .npy file, so an epoch
 does not run the biLM. The file is joined from parts in the work folder of a job, each with the vectors of a window of
 sentences, so an interrupted command can resume.
 """
@@ -88,7 +88,7 @@ class TextReader:
         self.known_form = TokenForms(embedder.bundle).known_form  # a word as the model's vocabulary spells it
 
     def read(self, text: str, units: NDArray[np.int32] | None = None) -> UnitText:
-        """Split a raw text into sentences, tokens and units, or keep the units that are given."""
+        """Split a raw text into sentences and tokens, and into units unless they are given."""
         aligned = align_sentences(
             text,
             self._embedder.prepare,
@@ -105,7 +105,7 @@ class TextReader:
         return UnitText(text, units, sentences, owners, places)
 
     def read_example(self, example: Example) -> list[UnitText]:
-        """Return an example's texts, split into the units that its labels belong to; given words form one sentence."""
+        """Return an example's texts, split into its own units if it has any; given words form one sentence."""
         if example.words is None or example.units is None:
             return [self.read(text, example.units) for text in example.texts]
         tokens = tuple(self.known_form(word) for word in example.words)
@@ -118,7 +118,7 @@ Texts = Sequence[Sequence[UnitText]]
 
 
 def sentences_of(texts: Texts) -> Iterator[tuple[str, ...]]:
-    """Yield every sentence in the texts of all examples, as a tuple of tokens; a pair has two texts."""
+    """Yield every sentence in the texts of all examples, as a tuple of tokens."""
     return (sentence for example in texts for text in example for sentence in text.sentences)
 
 
@@ -151,7 +151,7 @@ def read_texts(examples: Sequence[Example], embedder: ElmoEmbedder, reporter: Re
 
 @dataclass(frozen=True, eq=False)
 class VectorCache:
-    """The vectors of distinct sentences, in memory or memory-mapped."""
+    """The ELMo vectors of distinct sentences, in memory or memory-mapped."""
 
     first_rows: dict[Sentence, int]  # row of the first token of each sentence
     # All layers of all tokens, float16, shape (N + 1, L + 1, 2P); row 0 is zero for units without a token
@@ -233,7 +233,7 @@ def num_units(example: Sequence[Encoded]) -> int:
 
 
 def short_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indexes of texts in batches of bounded size; a text without units counts as one unit."""
+    """Yield the indexes of texts in batches, longest first; only a batch with one text can exceed `_BATCH_UNITS`."""
     return iter_length_sorted([max(1, length) for length in lengths], _BATCH_UNITS)
 
 
@@ -270,16 +270,17 @@ def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
 class TextEncoder:
     """Turns texts into numbers and batches of tensors.
 
-    The n units of a text become int64 arrays, by name; all but the first only for an input that is read:
+    The n units of a text become int64 arrays, by name; all but the first only for inputs that are read:
         places: the place of each unit in its token, shape (n,)
         elmo, word2vec: the row of each unit's token in the cache and in the word2vec table, 0 for none, shape (n,)
         characters: the numbers of each unit's characters, 0 where padded, shape (n, C)
         grams: the hashes of the n-grams around each unit, shape (n, G)
-        target: in training, the number of each unit's tag, shape (n,), or of the class, shape (1,); for regression, the
+    In training, they are joined by:
+        target: the number of each unit's tag, shape (n,), or of the class, shape (1,); for regression, the
             standardised number, float32, shape (1,)
 
-    A batch of B texts has the same names, for T units padded with 0, and besides:
-        mask: True where there is a unit, shape (B, T); T is at least 1
+    A batch of B texts has the same names, padded with 0 to T units (at least 1). New or changed are:
+        mask: True where there is a unit, shape (B, T)
         elmo, word2vec: the vectors in place of the rows, float32, shapes (L + 1, B, T, 2P) and (B, T, P)
     """
 
@@ -352,10 +353,10 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
 def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Reporter) -> NDArray[Any] | Word2Vec:
     """Read vectors made by another program, one for each example (.npy) or one for each word.
 
-    A word without a vector of its own gets the mean vector of the words inside it, as for `embed.unknown=backoff`.
+    A word of the texts that the file lacks gets the mean vector of the words inside it, or else zeros.
 
     Raises:
-        OptionError: If they do not suit the data.
+        OptionError: If the vectors do not suit the data or the kind of task.
         RunError: If the file is not what its name says, is cut off, or (.npy) has a number that is not finite.
     """
     if settings.regression or (settings.kind == "tag" and path.suffix == ".npy"):

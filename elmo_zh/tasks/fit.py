@@ -46,7 +46,7 @@ def fit_task(
 
 @dataclass(frozen=True, eq=False)
 class TaskJob:
-    """Trains a task with each seed, and writes the best network, mixed with linear models if requested."""
+    """Trains a network with each seed, and writes a task that uses the best one or a mixture."""
 
     fit: FitJob
     dataset: Dataset
@@ -64,11 +64,11 @@ class TaskJob:
 
     @property
     def inputs(self) -> list[Path]:
-        """The data and the model."""
+        """The paths of the data and the model."""
         return [*self.dataset.files.values(), self.embedder.bundle.path]
 
     def made_from(self) -> dict[str, Any]:
-        """Return everything that the task depends on."""
+        """Return what the task depends on."""
         return manifest_of(self.fit, self.dataset, self.embedder)
 
     def make(self, path: Path, work: Work) -> FitReport:
@@ -101,7 +101,7 @@ class TaskJob:
         return describe_numbers(labels, path.name)
 
     def _doubts(self, metric: str, gold: Answers, tested: str, score: float) -> Iterator[str]:
-        """Yield a reason to doubt the score, if always answering the majority label scores as high."""
+        """Yield a reason to doubt the score if it is no higher than the majority baseline's."""
         usual = answer_majority(self.dataset.gold("train"), gold, metric)
         share = score_answers(gold, usual, metric)[metric]
         if score <= share:
@@ -115,7 +115,7 @@ class TaskJob:
 
 
 def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> FitJob:
-    """Fill in the inputs that data and model allow, and choose a network alone where no mixture can be made."""
+    """Fill in the inputs if none are chosen, check the settings, and replace a mixture for numbers by the network."""
     settings, inputs = job.settings, job.settings.inputs
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     if "word2vec" in inputs and not has_word2vec:
@@ -153,7 +153,7 @@ def check_settings(settings: HeadSettings) -> None:
 
 
 def manifest_of(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder) -> dict[str, Any]:
-    """Return everything that a trained task depends on."""
+    """Return what a trained task depends on."""
     return {
         **describe_data(dataset, job.files, job.reading),
         "settings": asdict(job.settings),

@@ -1,11 +1,11 @@
-"""Linear classifiers, and their mixtures with a network: logistic regression on TF-IDF of characters or on vectors.
+"""Linear classifiers (logistic regression on TF-IDF of character n-grams or on vectors), and mixtures of classifiers.
 
-Vectors are pooled into their mean, standard deviation, maximum and minimum over the tokens of a text. A pair is
-described by how the features of its texts differ and what they share.
+ELMo and word2vec vectors are pooled into their mean, standard deviation, maximum and minimum over the tokens of a
+text. A pair is described by how the features of its texts differ and what they share.
 
 A mixture is the weighted mean of log-probabilities, the logarithm of a product of experts (Hinton 2002): if one expert
-rules out a class, so does the mixture. The weights are those with the best score on held-out labels, so a mixture is
-never worse there than its best member.
+rules out a class, so does the mixture. Members are added one by one, each with the weight that scores best on held-out
+labels.
 """
 
 import warnings
@@ -67,7 +67,7 @@ class Features:
 
     @classmethod
     def of_characters(cls, texts: Texts, grams: Sequence[str] | None = None) -> "Features":
-        """Return 1 + log(count) of each n-gram, by default those that occur in at least two texts."""
+        """Return 1 + log(count) of each character n-gram, by default those that occur in at least two texts."""
         vectorizer = CountVectorizer(analyzer="char", ngram_range=(1, _LONGEST_GRAM), dtype=np.float32)
         vectorizer.set_params(preprocessor=str.lower, **({"min_df": 2} if grams is None else {"vocabulary": grams}))
         strings = [[text.text for text in column] for column in zip(*texts, strict=True)]
@@ -113,7 +113,7 @@ class Features:
         return cls.of_vectors(texts, lambda text: word2vec.table[word2vec.rows(text.tokens)])
 
     def at(self, rows: Numbers | slice, grams: Sequence[str] | None = None) -> Matrix:
-        """Return the features of some examples, perhaps only of some n-grams; a pair has two columns per feature."""
+        """Return the features of some examples, for all n-grams or only some; a pair has two columns per feature."""
         columns = slice(None) if grams is None or not len(self.grams) else np.searchsorted(self.grams, grams)
         matrices = [matrix[rows][:, columns] for matrix in self.texts]
         if len(matrices) == 1:
@@ -134,7 +134,7 @@ class Features:
 
 
 def _pooled(vectors: NDArray[Any]) -> NDArray[np.float16]:
-    """Pool the vectors of a text's tokens into one row, `_POOLINGS` times as long; zeros for a text without tokens."""
+    """Pool the vectors of a text's tokens into one row; zeros for a text without tokens."""
     values = np.asarray(vectors, np.float32) if len(vectors) else np.zeros((1, *vectors.shape[1:]), np.float32)
     pooled = (values.mean(axis=0), values.std(axis=0), values.max(axis=0), values.min(axis=0))
     return np.concatenate([statistic.ravel() for statistic in pooled]).astype(np.float16)
@@ -178,7 +178,9 @@ class LinearModel:
 def fit_path(
     features: Features, rows: Numbers, classes: Numbers, num_classes: int, strengths: Sequence[float]
 ) -> list[LinearModel]:
-    """Fit a model with each strength in turn, starting from the previous one's weights.
+    """Fit a model with each strength in turn, starting from the previous one's weights; return the models.
+
+    If there is nothing to learn from (no features, or a single class), they predict the shares of the classes.
 
     Args:
         features: The features of all examples.
@@ -233,11 +235,11 @@ def _with_weights(model: LinearModel, regression: LogisticRegression) -> LinearM
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear:
-    """A linear model, and predictions for each training text by models that have not seen it.
+    """A linear model, and predictions for each training example by models that have not seen it.
 
     Attributes:
-        model: The model fitted on all training texts.
-        held_out: Log-probabilities of each training text from the model that had not seen its fold, shape (N, K).
+        model: The model fitted on all training examples.
+        held_out: Log-probabilities of each training example from the model that had not seen its fold, shape (N, K).
     """
 
     model: LinearModel
@@ -297,10 +299,10 @@ Score = Callable[[Numbers, Numbers], float]
 
 
 def choose_weight(logs: Sequence[Floats], classes: Numbers, score: Score) -> float:
-    """Return the weight of the second of two classifiers, in tenths, with the best score; ties go to the smallest.
+    """Return the second classifier's weight (a multiple of 0.1) that gives a mixture of two the best score.
 
-    The log loss would be no guide: with many classes and few examples of each, a model of many n-grams is far less
-    confident than it is accurate.
+    Ties go to the smallest. The log loss would be a poor guide: with many classes and few examples of each, a
+    model of many n-grams is far less confident than it is accurate.
     """
     first, second = logs
     weights = [step / STEPS for step in range(STEPS + 1)]
@@ -322,11 +324,11 @@ class Judged:
 def choose_members(
     offers: Sequence[tuple[str, Floats, Numbers]], classes: Numbers, score: Score
 ) -> tuple[dict[str, float], list[Judged]]:
-    """Try classifiers one by one, the best of those with all texts first; each gets the weight that scores best.
+    """Try classifiers in turn, the best of those with all texts first; keep each that improves the mixture's score.
 
     Args:
-        offers: Name, log-probabilities and rows of the texts of each classifier; none was fitted on these texts. Those
-            with fewer texts come last; at least one has all texts.
+        offers: Name, log-probabilities and rows of the texts of each classifier, predicted by models that were not
+            fitted on these texts; at least one classifier has all texts.
         classes: True classes of all texts, shape (N,).
         score: Rates predicted classes against true ones; higher is better.
 

@@ -1,4 +1,4 @@
-"""The networks for tasks: inputs [x; ELMo], LSTMs over the units of a text, pooling, scores of classes or tags.
+"""The networks for tasks, from the inputs [x; ELMo] of a text's units to a number or the scores of classes or tags.
 
 Shape letters: B texts, T units.
 """
@@ -66,7 +66,7 @@ class CharacterEmbedding(nn.Module):
 
 
 class InputLayer(nn.Module):
-    """Concatenates the inputs of each unit: word2vec, characters and the mix of ELMo layers."""
+    """Concatenates the chosen inputs of each unit: word2vec, characters and the mix of ELMo layers."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class BiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set the training precision of all LSTMs, by default what is faster for the first one; return its name, or ""."""
+    """Set the training precision of all LSTMs, by default the fastest for the first one; return its name, or ""."""
     lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
     for lstm in lstms:
         width, num_columns = lstm.lstm.input_weight.shape[1:]
@@ -211,7 +211,7 @@ class LinearClassifier(nn.Module):
 
 
 class PairClassifier(nn.Module):
-    """Runs both texts through one BiLSTM, compares each with its attention over the other, composes and pools."""
+    """Encodes both texts with one BiLSTM, compares each unit with the units aligned to it, composes and pools."""
 
     def __init__(self, settings: HeadSettings, sizes: Sizes) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ def align(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor,
 class Tagger(nn.Module):
     """[x; ELMo] -> BiLSTM -> a score for each tag of each unit (in a mixture, plus n-gram scores) -> CRF.
 
-    For characters, x joins the character's vector, its place in its word, and the vectors of that word.
+    If units are characters, x by default joins vectors of the character, its place in its word, and that word.
     """
 
     def __init__(self, settings: HeadSettings, sizes: Sizes, tags: Sequence[str], *, marks_spans: bool) -> None:
@@ -292,7 +292,7 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the loss of a batch (of two for pairs): the mean over texts, plus penalties on mixes and n-grams."""
+        """Return the mean loss of a batch (two for pairs), plus any penalty on the layer mix or the n-gram scores."""
         outputs, targets = self.network(texts), texts[0]["target"]
         if self.settings.kind == "tag":
             costs: Tensor = self.network.crf.negative_log_likelihood(outputs, targets, texts[0]["mask"])
@@ -326,7 +326,7 @@ class TaskHead(nn.Module):
 def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:
     """Return one tagger that sums the scores of both, the linear one's with `weight`, the network's with 1 - `weight`.
 
-    Its CRF multiplies both probabilities of a sequence of tags, each to the power of its weight.
+    So it multiplies both probabilities of a sequence of tags, each to the power of its weight, and normalises them.
     """
     mixed = deepcopy(network)
     mixed.settings = replace(network.settings, head="mixture")

@@ -89,7 +89,7 @@ class ProbeReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeJob:
-    """Computes the vectors of all occurrences, and judges each layer and word2vec."""
+    """Computes the vectors of all occurrences, and judges each layer and, if available, word2vec."""
 
     occurrences: Sequence[Occurrence]
     # From one vector for each occurrence, float32, shape (N, D), the accuracy on the development examples, if there are
@@ -157,7 +157,7 @@ def probe_tags(
     files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None,
     reporter: Reporter,
 ) -> ProbeJob:  # fmt: skip
-    """Predict the tag of each word, such as its part of speech, by a linear model on each layer's vectors."""
+    """Prepare to predict each unit's tag, such as its part of speech, by a linear model on each layer's vectors."""
     dataset = load_dataset(files, reading, reporter)
     if dataset.scheme:
         raise CorpusError(
@@ -216,7 +216,7 @@ def probe_senses(
     path: Path, embedder: ElmoEmbedder, output: Path, *, texts: Path | None, encoding: str, word2vec: Path | None,
     reporter: Reporter,
 ) -> ProbeJob:  # fmt: skip
-    """Predict each occurrence's sense from the word's most similar other occurrence, for each layer separately.
+    """Prepare to predict each occurrence's sense from the word's most similar other occurrence, layer by layer.
 
     Words with one sense are left out. For word2vec, the vectors of surrounding words are averaged.
     """
@@ -250,7 +250,7 @@ def probe_senses(
 
 
 def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
-    """Return the tokens of the word's sentence, and those that it consists of or overlaps."""
+    """Find the tokens of a marked word in its sentence; return an empty occurrence if it has none."""
     if isinstance(marked.text, str):
         characters = np.array([(place, place + 1) for place in range(len(marked.text))], np.int32)
         text = reader.read(marked.text, characters[marked.start : marked.start + len(marked.word)])
@@ -264,7 +264,7 @@ def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
 
 
 def _located(sentences: Sequence[tuple[str, ...]], tokens: Iterable[int]) -> tuple[tuple[str, ...], list[int]]:
-    """Find the sentence of the first of some tokens, numbered through all sentences; return it and the places in it."""
+    """Return the first sentence with any of the tokens, numbered through all sentences, and their places in it."""
     start = 0
     for sentence in sentences:
         if places := [token - start for token in tokens if 0 <= token - start < len(sentence)]:
@@ -278,7 +278,7 @@ def _right_rows(marked: Sequence[MarkedWord], senses: Sequence[str]) -> Rows:
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return, for each occurrence, the sense of its word's most similar other one; `vectors` has shape (N, D)."""
+    """Return, for each occurrence, the sense of the word's most similar other one; `vectors` has shape (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     words = np.array([occurrence.word for occurrence in marked])
     nearest = np.zeros(len(marked), np.int64)

@@ -1,4 +1,4 @@
-"""A task's predictions: what they are, their rows in files, their scores, and intervals for differences of scores.
+"""A task's predictions: what they are, their rows in files, their scores, and intervals for differences between scores.
 
 The intervals come from a paired bootstrap (Efron and Tibshirani 1993).
 """
@@ -53,8 +53,8 @@ class PredictedSpan:
     """A predicted span of characters.
 
     Attributes:
-        start: Its first character in the text as given.
-        end: One past its last character.
+        start: The index of its first character in the text as given.
+        end: The index after its last character.
         label: Its type.
         text: The characters.
     """
@@ -152,7 +152,7 @@ def conll_of(prediction: TagPrediction) -> str:
 
 
 def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, Any]:
-    """Return `accuracy`, `macro_f1` (the mean over labels that occur) and each label's scores in `by_label`."""
+    """Return `accuracy`, `macro_f1` (the mean over true and predicted labels) and each label's scores in `by_label`."""
     correct = Counter(label for label, other in zip(gold, predicted, strict=True) if label == other)
     by_label = _by_label(correct, Counter(predicted), Counter(gold))
     return {
@@ -224,7 +224,7 @@ def score_answers(gold: Answers, answers: Answers, metric: str) -> dict[str, Any
 
 
 def answer_majority(train: Answers, gold: Answers, metric: str) -> Answers:
-    """Return the most frequent training label for every text or unit; for numbers, their mean; for spans, no spans."""
+    """Answer each text or unit with the most frequent training label; numbers with their mean; spans with O."""
     counts = Counter(chain.from_iterable(train))
     usual: Any = OUTSIDE if metric == "f1" else max(sorted(counts), key=lambda label: counts[label])
     if metric == "spearman":
@@ -252,7 +252,7 @@ class Difference:
 
 
 def answer_rows(gold: Answers, answers: Answers, metric: str, labels: Iterable[str] = ()) -> Rows:
-    """Return how much each example contributes to the score, float64, shape (N, 2).
+    """Return what each example contributes to the score, float64, shape (N, 2).
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
     the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted number.
@@ -298,8 +298,8 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
     """Return the difference between the scores in each draw; an example drawn k times counts k times.
 
-    Each model has what every example adds to the numerator and the denominator of each ratio, shape (seeds, examples,
-    ratios, 2).
+    For each model, `models` holds what each example adds to the numerator and the denominator of each ratio, shape
+    (runs, examples, ratios, 2).
     """
     num_examples = models[0].shape[1]
     chunk = max(1, min(_DRAWS, _CHUNK_NUMBERS // num_examples))

@@ -74,7 +74,7 @@ class TaskLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:
-    """The content of task.json: everything needed to use a trained task, apart from weights."""
+    """The content of task.json: what a trained task needs besides its weights and its bundle."""
 
     settings: HeadSettings  # the choices for the network
     sizes: Sizes
@@ -125,7 +125,7 @@ def write_task(
 
 
 def load_description(layout: TaskLayout) -> TaskDescription:
-    """Read task.json; raise RunError if it is missing, damaged or from a different version."""
+    """Read task.json; raise RunError if it is missing, damaged or in an unknown format."""
     path = layout.description
     if not path.is_file():
         raise RunError.missing(path, command("task", "fit"))
@@ -169,7 +169,7 @@ class TaskModel:
 
     Attributes:
         description: Content of task.json: labels, settings, scores.
-        embedder: The bundle.
+        embedder: Computes vectors with the bundle.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class TaskModel:
             texts: Strings; for pairs, two strings each.
 
         Returns:
-            For each text a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
+            For each text or pair, a `ClassPrediction`, a `NumberPrediction` or a `TagPrediction`.
 
         Raises:
             TypeError: If a single string is given, or an item is not a string (for pairs, two strings).
@@ -222,7 +222,7 @@ class TaskModel:
         return list(self.iter_predict(texts))
 
     def iter_predict(self, texts: Iterable[Text]) -> Iterator[Prediction]:
-        """Yield the predictions of `predict` one by one, in bounded memory: up to 2,000 texts are read ahead."""
+        """Yield the predictions of `predict` one by one; up to 2,000 texts are read ahead."""
         checked = map(self._check, check_list(texts, "predict", "texts", "a list of texts"))
         for window in iter_windows(checked, lambda texts: sum(map(len, texts)), most_size=_WINDOW_CHARACTERS):
             read = [[self._reader.read(text) for text in texts] for texts in window]
@@ -274,7 +274,7 @@ class TaskModel:
         return probabilities
 
     def score(self, data: Path, reading: Reading, reporter: Reporter) -> tuple[str, int, dict[str, Any]]:
-        """Score the task on a labelled file; return its main metric, the number of examples and all scores.
+        """Score the task on a labelled file; return the name of its main metric, the number of examples and all scores.
 
         Raises:
             CorpusError: If the file has no labels, labels that are mostly unknown, or tags of another kind.
@@ -303,7 +303,7 @@ class TaskModel:
 
 
 def answers_of(description: TaskDescription, outputs: Sequence[Any]) -> Answers:
-    """Return the labels that a network's outputs stand for; spans are marked in BIOES."""
+    """Return the labels or numbers that a model's outputs stand for; spans are marked in BIOES."""
     labels = description.labels
     if description.settings.kind == "tag":
         return [[labels[number] for number in tags] for tags in outputs]
@@ -313,7 +313,7 @@ def answers_of(description: TaskDescription, outputs: Sequence[Any]) -> Answers:
 
 
 def _find_model(layout: TaskLayout, description: TaskDescription, model: str | Path | None) -> Path:
-    """Return the folder of the task's bundle: as given, in the task's folder, or with the digest from training."""
+    """Return the folder of the task's bundle: the one given, or one found by its digest."""
     if model is not None:
         return find_bundle(model)
     path = Path(description.model["path"])
@@ -321,8 +321,8 @@ def _find_model(layout: TaskLayout, description: TaskDescription, model: str | P
         return folder
     raise BundleError(
         _(
-            "{path}, the model that {path2} was trained on, was not found at that path, beside the task or among the"
-            " installed models. Specify the folder of the original model with --model, or in Python with"
+            "The model that {path2} was trained on was not found at {path}, beside the task or among the installed"
+            " models. Specify the folder of the original model with --model, or in Python with"
             " TaskModel.load(path, model=...). {advice}"
         )
         .format(path=path, path2=layout.path, advice=explain_no_starter(path))

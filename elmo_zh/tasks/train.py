@@ -90,18 +90,18 @@ class TrainingState:
         return float(self.lines[self.best_epoch - 1]["dev_score"])
 
     def has_stopped_rising(self, patience: int) -> bool:
-        """Return whether the last `patience` epochs had no better development score."""
+        """Return whether the last `patience` epochs have not improved the best development score."""
         return bool(self.lines) and len(self.lines) - self.best_epoch >= patience
 
     def save(self, path: Path) -> None:
-        """Write all tensors: the best weights, the present weights and the state of the optimiser."""
+        """Write the best weights, the current weights and the state of the optimiser."""
         optimizer = state_tensors(self.optimizer)
         groups = {"best": self.best_weights, "head": self.head.state_dict(), "optimizer": optimizer}
         tensors = {f"{group}.{name}": value for group, members in groups.items() for name, value in members.items()}
         save_tensors(tensors, path)
 
     def resume(self, work: Work) -> list[FinishedPart]:
-        """Load the state after the last finished epoch, if its file is still there; return the finished epochs."""
+        """Load the state after the last finished epoch, and return the finished epochs; none if its file is missing."""
         parts = work.finished(_EPOCHS)
         if parts and parts[-1].file(_STATE).exists():
             self._load(parts[-1].file(_STATE), *parts[-1].value())
@@ -125,12 +125,12 @@ class Fitted:
     """The parts that a task predicts with, and their scores.
 
     Attributes:
-        description: Says what it is, with its scores.
-        head: The network, for tags with its CRF on n-grams; None if a mixture has left it out.
+        description: The task's description, with its scores.
+        head: The network, in a mixture for tags with the scores of n-grams; None if a mixture has left it out.
         linear: The linear models of the mixture.
         lines: The figures of each epoch, with all seeds.
-        answers: The predicted labels of the development and test examples, by part; in a mixture, those for development
-            examples come from linear models that were not fitted on them.
+        answers: The predicted labels of the development and test examples, by part. In a mixture, linear models
+            predict development examples that they were not fitted on.
     """
 
     description: TaskDescription
@@ -154,7 +154,7 @@ class PreparedTask:
 
     @classmethod
     def prepare(cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, work: Work) -> "PreparedTask":
-        """Read the texts and compute their vectors, unless the work folder already has them."""
+        """Segment the texts, load or compute the vectors that are inputs, and turn all into numbers."""
         texts, inputs = read_texts(dataset.examples, embedder, work.reporter), job.settings.inputs
         sentences = list(sentences_of(texts))
         cache = VectorCache.on_disk(work.within("vectors"), embedder, sentences) if "elmo" in inputs else None
@@ -193,7 +193,7 @@ class PreparedTask:
     # Training
 
     def fit(self, work: Work) -> Fitted:
-        """Train with each seed, and mix the best network with other models by held-out labels, if requested.
+        """Train with each seed; if requested, mix the best network with other models, as judged on held-out labels.
 
         Networks that are in the work folder are not trained again.
         """
@@ -263,7 +263,7 @@ class PreparedTask:
         return TrainingState(head, optimizer, choose_lstm_precision(head, training.batch_size))
 
     def _compute_epoch(self, state: TrainingState, seed: int, epoch: int) -> None:
-        """Train for an epoch; add its figures to the state and, if they are the best, its weights."""
+        """Train for an epoch; add its figures to the state, and keep its weights if no epoch before scored as high."""
         started = time.perf_counter()
         with self.reporter.progress(
             _("seed {seed}").format(seed=seed), unit="texts", total=len(self.encoded["train"])
@@ -365,7 +365,7 @@ class PreparedTask:
         )
 
     def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
-        """Train a CRF, and add it to the network with the best weight for the development examples; also judge both."""
+        """Train a CRF, and add it to the network with the best weight on dev; return it with both members' figures."""
         settings = replace(self.job.settings, head="linear")
         crf = replace(self, description=replace(self.description, settings=settings))
         linear = crf.train(seed, work.within("crf")).head
@@ -426,7 +426,7 @@ def class_score(metric: str) -> Callable[[Numbers, Numbers], float]:
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Divide the indexes of all texts into batches of texts of similar length, in random order."""
+    """Divide the indexes of all examples into batches of similar length, in random order."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []

@@ -27,7 +27,7 @@ class Entries:
         self._examples: list[tuple[int, str]] = []
 
     def prepare(self, entry: str, line: int) -> str | None:
-        """Return an entry in the form it has in prepared text; None if it has a space or nothing visible."""
+        """Return an entry in the form it has in prepared text; if it is not one word, count it and return None."""
         prepared = self._normalise(entry).strip()
         if prepared and " " not in prepared:
             return prepared
@@ -35,13 +35,13 @@ class Entries:
         return None
 
     def require_whole(self, words: Mapping[str, int], segment: Callable[[str], list[str]]) -> None:
-        """Count each word (with its line number) that the segmenter divides even on its own, and so has no effect."""
+        """Count the words (given with line numbers) that have no effect because the segmenter divides them."""
         for word, line in words.items():
             if (tokens := segment(word)) != [word]:
                 self.leave_out(line, word, _("is divided into {tokens}").format(tokens=_shown(" ".join(tokens))))
 
     def leave_out(self, line: int, entry: str, reason: str) -> None:
-        """Count an entry that has no effect; the reason continues a sentence about it, such as "is not one word"."""
+        """Count an entry that has no effect; `reason` completes a sentence about it, such as "is not one word"."""
         self.num_left_out += 1
         if len(self._examples) < _SHOWN_ENTRIES or line < self._examples[-1][0]:
             self._examples.append((line, f"{_shown(entry)} {reason}"))

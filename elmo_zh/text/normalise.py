@@ -1,4 +1,4 @@
-"""Normalise text; each step is a setting in `TextConfig`."""
+"""Normalise text in the steps that `TextConfig` selects."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -219,7 +219,7 @@ def _collapse(run: re.Match[str]) -> str:
 
 
 def _separating(text: str) -> Replacement:
-    """Return the replacement for white space in a line of tokens: one space, nothing at an end, itself in a token."""
+    """Return the replacement for white space: a space between tokens, nothing at the ends, no change inside a token."""
     if " " in text.strip():
         return lambda run: run[0] if _is_inside(run) and set(run[0]).isdisjoint(" \r\n") else _collapse(run)
     return lambda run: run[0] if _is_inside(run) and not run[0].strip(_NO_BREAK) else _collapse(run)
@@ -236,7 +236,8 @@ _SEPARATING = Step(
 def split_segmented(line: str, config: TextConfig | None = None) -> list[str]:
     r"""Return the tokens of a line that its user has segmented, as the segmenter whitespace divides it in training.
 
-    U+0020 separates them, or in a line without it any white space, except no-break spaces.
+    U+0020 separates them, or in a line without it any white space, except no-break spaces. If the settings keep white
+    space, only U+0020 does.
 
     >>> split_segmented("全\u3000角 很 大")
     ['全\u3000角', '很', '大']
@@ -289,7 +290,7 @@ def _shorten_runs(text: str) -> str:
 
 
 def _may_have_long_run(text: str) -> bool:
-    """Return whether a run of more than 30 marks is possible; such a run covers position 30, 61, 92, ..."""
+    """Return whether a run of more than 30 marks is possible; it would cover one of the positions 30, 61, 92, ..."""
     return any(map(_is_mark, text[_MOST_MARKS :: _MOST_MARKS + 1]))
 
 

@@ -74,7 +74,7 @@ class TextPreparation:
         """Return the tokens of one raw sentence, and their positions before normalisation.
 
         A token reaches from the first raw character that its first character comes from to the last one that its last
-        character comes from. Two tokens overlap where one raw character became several, such as ㎏ in NFKC.
+        character comes from. Tokens may overlap where one raw character became several, such as ㎏ in NFKC.
 
         >>> preparation = TextPreparation.build(TextConfig())
         >>> line = preparation.prepare("今天１０度")

@@ -35,7 +35,8 @@ def split_sentences(paragraph: str) -> list[str]:
     """Return the sentence texts of a paragraph; joining them restores the paragraph.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
-    the paragraph. Call it before normalising, which may replace these characters.
+    the paragraph. An ASCII ! or ? inside a web address or a name does not end one. Call it before normalising, which
+    may replace these characters.
 
     Raises:
         TypeError: If the paragraph is not a string.
@@ -50,7 +51,7 @@ def _separator(line: str) -> re.Pattern[str]:
 
 
 def split_between_tokens(paragraph: str) -> list[str]:
-    """Return the sentence texts of a paragraph that its user has segmented: they end only at white space.
+    """Return the sentence texts of a paragraph that its user has segmented: they end only between tokens.
 
     >>> split_between_tokens("看 《你好！李焕英》 吧 。 好")
     ['看 《你好！李焕英》 吧 。', ' 好']

@@ -1,7 +1,7 @@
 """Train the biLM, and measure how well it predicts held-out text.
 
-This module reads the rank of the process. It does not import torch, so that a command can quickly tell whether it is
-the only training process.
+This module reads the rank of the process without importing torch, so that a command quickly knows whether other
+processes train with it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The rank of one of the processes that train a model together."""
+    """The place of a process among all that train a model together."""
 
     rank: int = 0  # Number of the process among all, from 0
     size: int = 1  # Number of processes on all machines
@@ -22,7 +22,10 @@ class Launch:
 
 
 def read_launch(environment: Mapping[str, str]) -> Launch:
-    """Return the rank that torchrun, or another launcher, gives this process; if none, this is the only process."""
+    """Return this process's place, which torchrun or another launcher sets; without one, it is the only process.
+
+    Raise RunError if variables are missing.
+    """
     if environment.get("WORLD_SIZE", "1") == "1":
         return Launch()
     wrong = [name for name in _VARIABLES if name != "MASTER_ADDR" and not environment.get(name, "").isdecimal()]

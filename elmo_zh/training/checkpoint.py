@@ -1,4 +1,4 @@
-"""Checkpoints without pickle, from which training resumes as if it had never stopped; and metrics.jsonl.
+"""Checkpoints without pickle, from which training resumes, and metrics.jsonl.
 
 A checkpoint is a folder `step-00001200` with `model.safetensors`, `optimizer.safetensors` and `state.json`.
 """
@@ -128,7 +128,7 @@ class CheckpointFolder:
 
     @_on_rank_0
     def state(self, step: int) -> dict[str, Any]:
-        """Return the values in a checkpoint's state.json; raise RunError if it is damaged."""
+        """Return the values in a checkpoint's state.json; raise RunError if it is damaged or has another format."""
         path = self.folder(step) / "state.json"
         try:
             state: dict[str, Any] = read_json(path, dict[str, Any])

@@ -1,6 +1,6 @@
 """Choose the precision, the kernel and the threads of training; forecast its cost by a trial on random words.
 
-The choices are kept when a run resumes: others would round differently and so lead to different weights.
+Settings left open keep their values when a run resumes: others would round differently and so change the weights.
 """
 
 import os
@@ -87,8 +87,8 @@ def choose_computation(
 ) -> Computation:
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
-    Settings left open follow `previous`, the description of the run's computation so far, or otherwise suit the
-    machine, measured on products of the model's shapes.
+    Settings left open follow `previous`, the description of the run's computation so far. If it has none, the
+    precision is the faster one for products of the model's shapes, and the number of threads is torch's.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)
@@ -160,7 +160,7 @@ _LEAST_STEPS, _MOST_STEPS, _TRIAL_SECONDS = 2, 40, 2.0
 def forecast_training(config: Config, predictions: int, num_rows: int) -> dict[str, Any]:
     """Forecast the cost of training on a text with this many words and sentence ends, by trying a few steps.
 
-    Raise RunError if the machine has too little memory.
+    Raise RunError as `require_memory` does.
     """
     keep_freed_memory()
     train, model = config.train, config.model

@@ -1,7 +1,7 @@
 """The process group: the ranks that train one model together, and the collective operations between them.
 
 Ranks are connected by gloo between CPUs and by NCCL between GPUs. All ranks must make the same collective calls in the
-same order; only `slice_of` needs no other rank.
+same order.
 """
 
 import atexit
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class ProcessGroup:
-    """The `size` ranks of a training run, counted from 0; only rank 0 prints and writes files.
+    """The `size` ranks of a training run, counted from 0; only rank 0 reports and writes files.
 
     Several ranks communicate through torch's default process group, which they have joined. A single rank needs none.
     """
@@ -152,7 +152,7 @@ SINGLE_PROCESS = ProcessGroup(Launch())
 
 @contextmanager
 def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
-    """Join the process group during the block; the group is destroyed however the block ends."""
+    """Join the process group for the block, then leave it; raise RunError if the connection to other ranks is lost."""
     try:
         _join()
         yield ProcessGroup(launch)

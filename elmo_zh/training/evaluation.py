@@ -1,4 +1,4 @@
-"""Measure how well held-out text is predicted: by the model, on a fixed sample in training, and by n-gram baselines."""
+"""Measure how well held-out text, or a fixed sample of it, is predicted by the model and by n-gram baselines."""
 
 from typing import Any
 
@@ -111,8 +111,8 @@ class KneserNeyBigram:
 
     P(w | v) = max(c(v w) - d, 0) / c(v) + d n(v) / c(v) Q(w), where n(v) is the number of distinct words after v. Q has
     the same form over the number of distinct words before w, with its own discount, and backs off to the uniform
-    distribution over the V - 1 outcomes. Each discount is n1 / (n1 + 2 n2) of its counts. After an unseen context,
-    P = Q.
+    distribution over the V - 1 outcomes. Each discount is n1 / (n1 + 2 n2), where n1 counts are 1 and n2
+    counts are 2; it is 0.5 if n1 = 0. After an unseen context, P = Q.
     """
 
     def __init__(self, context: NDArray[np.int64], target: NDArray[np.int64], num_tokens: int, start: int) -> None:

@@ -1,4 +1,4 @@
-"""Export a checkpoint as a bundle, with its model card."""
+"""Export a checkpoint as a bundle with its model card, or in another program's layout."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from elmo_zh.word2vec.vectors import load_word_vectors
 
 
 def choose_step(checkpoints: CheckpointFolder, wanted: str, run: RunDir) -> int:
-    """Return the step of a checkpoint given as "best" (lowest held-out perplexity), "last" or a step number."""
+    """Return the step for "best" (lowest held-out perplexity, or the last if none), "last" or a step number."""
     steps = checkpoints.steps()
     if not steps:
         raise RunError.missing(checkpoints.path / "step-*", command("train", "--run", run.path))
@@ -130,7 +130,7 @@ def _epoch_tokens(counts: Sequence[int]) -> int:
 
 
 def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
-    """Return a checkpoint's counts and its held-out figures: on all held-out text if scored, else on the sample."""
+    """Return a checkpoint's counts and any held-out figures: on all held-out text if scored, else on the sample."""
     figures: dict[str, Any] = {
         "step": state["step"],
         "tokens": state["tokens"],
@@ -148,9 +148,13 @@ def _training_figures(state: Any, counts: list[int]) -> dict[str, Any]:
 
 _MOST_SOURCES = 50
 _HUB_HEADER = "language: zh\nlibrary_name: elmo-zh\ntags: [elmo, bilm, word-embeddings]\n"
+_UNKNOWN_WORDS_LIMIT = """\
+- elmo-zh composes the vector of a word outside the vocabulary from the known words in it; other programs give it the \
+vector of `<UNK>`.
+"""
 _LIMITS = """\
-- elmo-zh reads a word outside the vocabulary by the known words in it; other programs give it the vector of `<UNK>`.
-- Text of another kind or script than the training text is predicted worse. The command `evaluate` says by how much.
+- Text that differs from the training text in kind or script is predicted worse. The command `evaluate` says by how \
+much.
 - The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
 
 
@@ -162,14 +166,14 @@ def _model_card(run: RunDir, config: Config, source: BundleContent) -> str:
         "Model": table(("", ""), _rows(train, source, config)),
         "Text": _describe_text(segment),
         "Figures": _describe_figures(train.get("counts") or {}, source.training.get("heldout")),
-        "Limits": _LIMITS,
+        "Limits": _UNKNOWN_WORDS_LIMIT * (source.shape.characters is None) + _LIMITS,
     }
     shown = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
     return f"---\n{_HUB_HEADER}{header}---\n\n# Model card: {visible(run.name)}\n\n{about}\n\n{shown}\n"
 
 
 def _about(run: RunDir) -> tuple[str, str]:
-    """Split RUN/about.md into its header, which stands between two lines of ---, and its text."""
+    """Return the header and the text of RUN/about.md; without the file, no header and a request to write one."""
     if not run.about.exists():
         return "", "(Write purpose, sources and licences of the text into about.md in the run, and export again.)"
     text = "\n".join(iter_lines(run.about)).strip()
@@ -196,7 +200,7 @@ def _rows(train: Mapping[str, Any], source: BundleContent, config: Config) -> It
 
 
 def _describe_text(segment: Mapping[str, Any]) -> str:
-    """List the sources, with the digests of the files that a run on the same text would need."""
+    """Return a table of the sources, of which up to _MOST_SOURCES have a row each, and the size of the text."""
     counts, sources, files = (segment.get(name) or {} for name in ("counts", "sources", "inputs"))
     if not counts:
         return "Unknown: the run has no record of its text."

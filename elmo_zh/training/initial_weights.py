@@ -54,7 +54,7 @@ def new_weights(run: RunDir, config: Config, vocabulary: Vocabulary) -> Callable
 
 
 def initialise_model(model: LanguageModel, seed: int, vectors: WordVectors | None, bias: Tensor | None = None) -> None:
-    """Initialise all weights at random from the seed, then copy word vectors to the rows of their words.
+    """Initialise all weights at random from the seed, then copy any word vectors to their words' rows, and any bias.
 
     The vectors go into the token table or, in character mode, into the softmax; `fill_rows` draws the other rows.
     Vectors that are all identical are not used, because training cannot recover from a table of equal rows.

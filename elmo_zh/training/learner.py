@@ -92,7 +92,7 @@ class Learner:
     ) -> tuple[float, float]:
         """Train one step, counted from 0; return the loss, averaged over ranks, and the gradient norm before clipping.
 
-        If either is not finite, raise NotFiniteError, with only the position in the streams changed.
+        If either is not finite, raise NotFiniteError; weights, optimiser state and carried states are then unchanged.
         """
         config = self._config
         batch = self._streams.next_batch()

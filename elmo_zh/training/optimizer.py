@@ -45,7 +45,7 @@ class Schedule:
 
 
 def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
-    """Return how many predictions training makes in one direction before it stops."""
+    """Return how many predictions per direction the settings train.max_tokens and train.epochs allow."""
     return min(limit for limit in (config.max_tokens, config.epochs * epoch_tokens) if limit > 0)
 
 
@@ -178,8 +178,8 @@ _EPSILON = 1e-10
 class RowAdagrad(torch.optim.Optimizer):
     """Adagrad (Duchi, Hazan and Singer 2011) with one sum per row, over the mean squares of the row's gradients.
 
-    The entries of a row belong to one word and have gradients of similar size, so one sum per row learns as well as one
-    per entry. Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
+    The entries of a row belong to one word and have gradients of similar size, so one sum per row is enough.
+    Parameters are tables, shape (V, P), and vectors, shape (V,), whose rows are single numbers.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], initial_sum: float) -> None:

@@ -252,7 +252,7 @@ class StopSignals:
             restore()
 
     def average_loss(self, loss: float) -> float:
-        """Return the mean loss of all ranks; the same operation lets all ranks know of a signal received by any."""
+        """Return the mean loss of all ranks; the same operation tells all of them if one has a reason to stop."""
         gathered = self._group.all_gather_numbers(loss, self._wish())
         self._agreed = int(max(number for _, number in gathered))
         return sum(one_loss for one_loss, _ in gathered) / len(gathered)

@@ -1,4 +1,4 @@
-"""The verdict on a finished training run: how good the model is, what limits it, and what would help.
+"""The verdict on a training run: how good the model is, what limits it, and what would help.
 
 Its findings are names and figures, so they can be stored in the stage record and shown again without the model.
 """
@@ -97,7 +97,7 @@ _FINDINGS = {
 
 
 def judge(figures: TrainingFigures) -> list[Finding]:
-    """Judge a finished training run by its figures."""
+    """Return the findings on a training run."""
     findings = [*_iter_findings(figures)]
     is_ready = not any(_FINDINGS[finding.kind][1] for finding in findings)
     return [*findings, Finding("ready")] if is_ready else findings

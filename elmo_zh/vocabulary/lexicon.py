@@ -28,7 +28,7 @@ class Alphabet:
         return self.padding + 1
 
     def cut(self, word: str, num_slots: int) -> str:
-        """Return the form of a word to look up: truncated if its ids are Unicode characters, as in ELMoForManyLangs."""
+        """Return a word as it is looked up: truncated if the alphabet is Unicode characters, as in ELMoForManyLangs."""
         return word if self.numbers is None else word[: num_slots - 2]
 
     def spell(self, word: str, num_slots: int) -> NDArray[np.int64]:
@@ -62,9 +62,9 @@ BYTES = Alphabet(begin_sentence=256, end_sentence=257, begin_word=258, end_word=
 class Lexicon:
     """Maps words to input ids.
 
-    In token mode, ids are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode (with
-    `num_slots` characters for each word) other words get ids of their own above the rows, in order of first occurrence,
-    because each has its own spelling.
+    In token mode, ids are vocabulary rows; words outside the vocabulary have the row of <UNK>. In character mode (if
+    `num_slots` is not None) other words get ids of their own above the rows, in order of first occurrence, because each
+    has its own spelling.
     """
 
     def __init__(

@@ -168,7 +168,7 @@ def select_vocabulary(
 ) -> VocabularyCounts:
     """Select the words that get a row, sorted by descending count, then code points; keep no others in memory.
 
-    With `split_unknown`, the rows also count the parts of words that get none.
+    With `split_unknown`, the counts of rows include occurrences inside the words that are split.
     """
     given_counts = {word: 0 for word in given if word not in SPECIALS}
     refuses = re.compile(config.refuse).search if config.refuse else lambda _: None
@@ -210,7 +210,10 @@ def select_vocabulary(
 
 
 def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown: bool) -> SpellingModel:
-    """Count the known parts of words without a row in `counts`; return the spelling of the words or parts left over."""
+    """Return the spelling model of words without a row.
+
+    With `split_unknown`, add their known parts to `counts`, and model only the other parts.
+    """
     vocabulary, characters, num_unknown = Vocabulary((*SPECIALS, *counts)), Counter[str](), 0
     for encoded, count in counted.iter_words():
         word = encoded.decode("utf-8")

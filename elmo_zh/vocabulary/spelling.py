@@ -32,7 +32,7 @@ class SpellingModel:
 
     @classmethod
     def build(cls, unknown_words: Mapping[str, int]) -> "SpellingModel":
-        """Count the characters in words, weighted by how often the words occur."""
+        """Return the model of unknown words, given how often each of them occurs."""
         counts: Counter[str] = Counter()
         for word, count in unknown_words.items():
             for character in word:

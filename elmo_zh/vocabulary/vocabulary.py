@@ -87,7 +87,10 @@ def load_vocabulary(path: Path) -> Vocabulary:
     known = {""}
     for number, token in enumerate(tokens, start=1):
         if token in known:
-            message = _("{path}: line {number} is empty or repeats an earlier line. Recreate it with: {command}")
+            message = _(
+                "{path}: line {number} is empty or repeats an earlier line. Correct it or, in a run, recreate the file"
+                " with: {command}"
+            )
             raise RunError(message.format(path=path, number=number, command=f"{program()} vocab"))
         known.add(token)
     return Vocabulary(tokens)
@@ -139,14 +142,14 @@ _MOST_DIGITS = 18
 
 
 def iter_counts(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield what is before the last tab of each line, and the count after it, -1 if that is no count."""
+    """Yield what is before the last tab of each line, and the count after it, or -1 if that is not a count."""
     for line in iter_lines(path, drop_mark=False):
         name, _tab, count = line.rpartition("\t")
         yield name, int(count) if count.isdecimal() and len(count) <= _MOST_DIGITS else -1
 
 
 def load_counts(path: Path, vocabulary: Vocabulary) -> list[int]:
-    """Read vocab.counts; raise RunError unless its lines match the vocabulary and its counts descend."""
+    """Read vocab.counts; raise RunError unless its lines match the vocabulary and the counts of its words descend."""
     rows = list(iter_counts(path))
     counts = [count for _, count in rows]
     is_sorted = all(before >= after for before, after in pairwise(counts[len(SPECIALS) :]))

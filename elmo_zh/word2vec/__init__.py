@@ -70,7 +70,7 @@ _MOST_EPOCHS, _LEAST_EPOCHS = 15, 5
 
 
 def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
-    """Choose the number of epochs by the length of the training text, unless the settings give one.
+    """Return the settings with a number of epochs, chosen by the length of the training text unless they have one.
 
     15 epochs instead of 5 give a better start: a perplexity of 89.0 instead of 95.9 after training on 1 MB of news, and
     66.0 instead of 72.8 after 3 million of 8.3 million tokens (docs/log.md, 2026-11-23).
@@ -82,7 +82,7 @@ def choose_epochs(config: Word2vecConfig, num_tokens: float) -> Word2vecConfig:
 
 
 def chosen_implementation(config: Word2vecConfig) -> str:
-    """Return "gensim" or "torch"; "auto" means gensim if it is installed."""
+    """Return "gensim" or "torch"; "auto" means gensim if installed. Raise RunError if gensim is set but missing."""
     has_gensim = find_spec("gensim") is not None
     if config.implementation == "gensim" and not has_gensim:
         raise RunError(needs("word2vec.implementation = gensim", "gensim", "train"))

@@ -1,4 +1,4 @@
-"""Train CBOW and skip-gram with negative sampling in torch, where gensim has no wheel.
+"""Train CBOW and skip-gram with negative sampling in torch, so that gensim is not needed.
 
 The code follows gensim's Word2Vec (Mikolov et al. 2013): the same initial vectors, subsampling of frequent words,
 random window widths, noise distribution and linear decay of the learning rate. Unlike gensim, it changes the tables
@@ -75,7 +75,7 @@ class BatchSampler:
         self._num_blocks = max(1, int(min(_MOST_BATCH_WORDS, _MOST_ROW_UPDATES / most_updates)) // BLOCK_WORDS)
 
     def batches(self, ids: NDArray[np.int32]) -> Iterator[Batch]:
-        """Divide a text's word rows, with END_ID after each sentence, into batches; the last block is padded."""
+        """Subsample a text's word rows, with END_ID after each sentence, and yield batches; pad the last block."""
         sentence_numbers = np.cumsum(ids == END_ID, dtype=np.int32)
         is_kept = self._generator.random(len(ids), np.float32) < self._kept[ids]
         word_ids, sentence_numbers = ids[is_kept].astype(np.int64), sentence_numbers[is_kept]
@@ -183,7 +183,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _iter_chunks(files: Sequence[Path], vocabulary: Vocabulary) -> Iterator[NDArray[np.int32]]:
-    """Yield the text's ids, with END_ID after each sentence, in chunks of bounded size."""
+    """Yield the text's ids, with END_ID after each sentence, in chunks of about `_CHUNK_IDS` ids."""
     ids: list[int] = []
     for sentence in iter_sentences(files):
         ids += vocabulary.encode(sentence)

@@ -114,10 +114,11 @@ def read_given_vectors(entries: Entries, vocabulary: Vocabulary, dimension: int)
     """Read vectors for the vocabulary's words from the file of `entries`, which counts what is left out.
 
     Words are prepared as the text is. If several become the same word, the first that preparation did not change wins,
-    otherwise the first. A `dimension` of 0 stands for the length in the header or, without one, of most vectors.
+    otherwise the first. A `dimension` of 0 stands for the length in the header or, without a header, for the most
+    common length in the first lines.
 
     Raises:
-        RunError: If the file is not text, is cut off, or has vectors of another length.
+        RunError: If the file is not UTF-8 text or is cut off, or if its first lines have no vector of that length.
     """
     with _opened(entries.path) as file:
         _require_text(entries.path, file)
@@ -179,7 +180,7 @@ class _Rows:
         return WordVectors(rows=rows, vectors=stacked)
 
     def _find_dimension(self, lines: Sequence[bytes], first: int) -> None:
-        """Take the length of most vectors if none is given; raise RunError if no line has as many numbers."""
+        """Take the most common length if none is given; raise RunError if no line has that many numbers."""
         lines = [line for line in lines if line.strip()]
         lengths = Counter(map(_num_numbers, lines))
         expected = f"{self._dimension} (model.projection_dim)" if self._dimension else "> 0"

@@ -239,7 +239,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert Path("page.html").read_bytes() == first
     for wrong, message in (
         (("a.index", "--word", "苹"), "苹 is not in a.index. Use a word"),
-        (("a.index",), "a.index: no content word of two or more characters occurs at least 20 times"),
+        (("a.index",), "a.index: no Chinese content word of two or more characters has 20 or more"),
         (("a.index", "--output", "page.pdf"), "--output page.pdf; expected *.html, *.htm."),
         (("none",), "none/index.json is missing. Create it with:"),
     ):

@@ -51,7 +51,7 @@ def test_the_latest_run_with_its_corpus(latest: RunDir) -> None:
     # The second time it uses this index; --force makes the page again.
     before = files_of(latest.index)
     told, again = explored(*FEW)
-    assert "Index: runs/latest/index, built with this model." in told
+    assert "Using the index runs/latest/index, built with this model." in told
     assert files_of(latest.index) == before
     assert again == data
 
@@ -115,7 +115,7 @@ def test_an_installed_model_and_the_sample(tmp_path: Path, monkeypatch: pytest.M
     assert data["index"] == place.name
     # The folder of the same model has the name that it is installed by, and another model its own.
     told, _ = explored("--model", "starter", "--word", "我们")
-    assert f"Index: {place}, built with this model." in told
+    assert f"Using the index {place}, built with this model." in told
     explored("--model", write_model(Path("model"), SHAPES["token"], text=TextConfig()), "--word", "我们")
     assert len(list(Path("runs").glob("*.index"))) == 2
 

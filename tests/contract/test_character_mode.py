@@ -116,6 +116,13 @@ def test_perplexity_in_training_equals_the_oracle(character_run: SampleRun, refe
         assert full[f"heldout_{name}"] == pytest.approx(value, rel=1e-4), name
 
 
+def test_only_the_card_of_a_token_mode_model_says_how_unknown_words_are_read(
+    sample_run: SampleRun, character_run: SampleRun
+) -> None:
+    cards = [(run.model / "model_card.md").read_text(encoding="utf-8") for run in (sample_run, character_run)]
+    assert ["`<UNK>`" in card for card in cards] == [True, False]
+
+
 def test_an_untrained_run_may_change_its_mode(changeable: Path, sample_run: SampleRun) -> None:
     remove_training(changeable)
     answer = elmo_zh("encode", "--run", changeable, "--set", "model.mode=token", "--json")

@@ -95,7 +95,7 @@ def test_a_change_redoes_the_stages_from_the_first_that_it_concerns(untrained_ru
     assert elmo_zh("vocab", "--run", run, "--set", "vocab.size=101", "--json").result()["rows"] == 101
     answer = elmo_zh("encode", "--run", run, "--json")
     assert answer.result()["skipped"] is False
-    assert "encode runs again: changed 2 files (character_counts.tsv, vocab.data)." in answer.stderr.splitlines()
+    assert "encode runs again: 2 files changed (character_counts.tsv, vocab.data)." in answer.stderr.splitlines()
     assert elmo_zh("word2vec", "--run", run, "--json").result()["covered"] == 98
     answer = elmo_zh("word2vec", "--run", run, "--set", "word2vec.epochs=3")
     assert "word2vec runs again: word2vec.epochs 2 -> 3." in answer.stderr.splitlines()

@@ -45,7 +45,7 @@ def test_what_is_far_above(num_tokens: int, num_unknown: int, training_rate: flo
 
 def test_the_line_names_both_rates_and_the_most_frequent_words(bundle: Bundle) -> None:
     line = str(describe_unknown_rate(bundle, 100, 40, {"激子": 10, "超导": 20, "磁": 5, "桃": 3, "李" * 99: 2}))
-    assert line.startswith("40.0% of the 100 tokens are outside the model's vocabulary, such as 超导, 激子, 磁; 3.0% ")
+    assert line.startswith("40.0% of the 100 tokens, such as 超导, 激子, 磁, are outside the model's vocabulary; 3.0% ")
     assert "李" not in line
     assert describe_unknown_rate(bundle, 100, 5, {"桃": 5}) is None
 
@@ -72,7 +72,7 @@ def test_the_first_call_with_unknown_words_warns_at_its_line(
     assert warnings_of(lambda: embedder.embed_tokens([WORDS] * 100)) == []
     [warning] = warnings_of(lambda: attempt(embedder))
     assert warning.category is UnknownWordsWarning
-    assert "100.0% of the 20 tokens are outside the model's vocabulary" in str(warning.message)
+    assert str(warning.message).startswith("100.0% of the 20 tokens, such as ")
     assert warning.filename == __file__
     assert warnings_of(lambda: attempt(embedder)) == []
 

@@ -196,7 +196,10 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path: Path) -> None:
 
     for path in (pipe, tmp_path / "link"):
         told = message_of(OutputError, lambda at=path: write(at))
-        assert told == f"{path} is a device, a pipe or a socket, not a file. Delete it, or choose another path."
+        assert told == (
+            f"{path} is a device, a pipe or a socket, not a file. Choose another path, or delete this one if no program"
+            " uses it."
+        )
     assert names(tmp_path) == ["link", "pipe"]
 
 

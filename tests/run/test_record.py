@@ -103,7 +103,7 @@ def test_only_what_can_change_the_result_makes_a_stage_run_again(shop: Workshop)
     assert shop.heard.notes == ["vocab runs again: vocab.size 31 -> 37."]
     shop.text.write_text("今天 天气 不 好\n", encoding="utf-8")
     assert not shop.do(of_size(37)).skipped
-    assert shop.heard.notes == ["vocab runs again: changed 1 file (segmented/train-00000.txt)."]
+    assert shop.heard.notes == ["vocab runs again: 1 file changed (segmented/train-00000.txt)."]
     shop.run.vocab.unlink()
     assert not shop.do(of_size(37)).skipped
     assert not shop.do(of_size(37), force=True).skipped
@@ -233,10 +233,10 @@ def test_settings(before: Mapping[str, Any], now: Mapping[str, Any], expected: l
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [
-        ({"a": "1"}, {"a": "2"}, ["changed 1 file (a)"]),
-        ({"a": "1"}, {"b": "2"}, ["changed 2 files (a, b)"]),
+        ({"a": "1"}, {"a": "2"}, ["1 file changed (a)"]),
+        ({"a": "1"}, {"b": "2"}, ["2 files changed (a, b)"]),
         ({"a": "1"}, {"b": "1"}, []),  # the same content under another name
-        ({"a": "1"}, {"a": "3", "c": "5", "d": "6"}, ["changed 3 files (a, c, d)"]),
+        ({"a": "1"}, {"a": "3", "c": "5", "d": "6"}, ["3 files changed (a, c, d)"]),
     ],
 )
 def test_files(before: Mapping[str, str], now: Mapping[str, str], expected: list[str]) -> None:

@@ -140,7 +140,7 @@ DAMAGES: list[tuple[bool, Callable[[Path], object], str]] = [
     (False, _in("settings", head="none"), "is damaged"),
     (False, lambda path: (path / "head.safetensors").unlink(), "head.safetensors is missing"),
     (False, lambda path: _zero(path / "head.safetensors"), "its digest differs"),
-    (False, _in("model", digest="sha256:0"), "was not found at that path"),
+    (False, _in("model", digest="sha256:0"), "trained on was not found at"),
     (False, _in("model", path="starter"), "is not installed."),
     (True, lambda path: (path / "linear.safetensors").unlink(), "linear.safetensors is missing"),
     (True, lambda path: _zero(path / "linear.safetensors"), "its digest differs"),
@@ -174,7 +174,9 @@ def test_a_task_finds_its_model(trained: Callable[[str], Path], embedder: ElmoEm
     # Another model of that name is not taken, and the right one beside the task is found.
     moved = Path(shutil.copytree(path, tmp_path / "moved" / "task"))
     write_model(moved.parent / "mine" / "model", TOKENS, seed=5)
-    assert "was not found at that path, beside the task" in message_of(BundleError, lambda: TaskModel.load(moved))
+    assert "was not found at /before/runs/mine/model, beside the task" in message_of(
+        BundleError, lambda: TaskModel.load(moved)
+    )
     assert TaskModel.load(moved, model=model).predict(["我"])
     shutil.copytree(model, moved.parent / "model")
     assert TaskModel.load(moved).embedder.bundle.path == moved.parent / "model"

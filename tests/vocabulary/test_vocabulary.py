@@ -86,7 +86,8 @@ def test_files_that_are_no_vocabulary(tmp_path: Path, tokens: str, line: int) ->
     path = tmp_path / "vocab.data"
     path.write_text("".join(f"{token}\n" for token in (*SPECIALS, *tokens.split(" "))), encoding="utf-8")
     message = message_of(RunError, lambda: load_vocabulary(path))
-    expected = f"{path}: line {line} is empty or repeats an earlier line. Recreate it with: elmo-zh vocab"
+    expected = f"{path}: line {line} is empty or repeats an earlier line. "
+    expected += "Correct it or, in a run, recreate the file with: elmo-zh vocab"
     assert message == expected
 
 

@@ -1,1 +1,1 @@
-"""Read decoded files by their format, into lines, records or labelled examples."""
+"""Readers for each format of corpora and labelled data."""

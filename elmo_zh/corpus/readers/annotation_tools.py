@@ -1,8 +1,8 @@
-"""Read what annotation tools write: texts with spans, rejected records, choices and spans in cells, foreign formats.
+"""Read the output of annotation tools, texts with spans or choices, and leave out rejected and skipped records.
 
-Spans are {"text": ..., "entities": [[start, end, type], ...]}, or objects with start, end and label, or CLUENER's
-{"text": ..., "label": {type: {surface: [[start, end], ...]}}}. The text of a span, if the file has it, shows whether
-`end` is the last character or the one after it.
+A record is {"text": ..., "entities": [[start, end, type], ...]}, where a span may also be an object with start, end and
+label. CLUENER's records are {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. If the file has the text of
+the spans, this text decides whether `end` is the last character or the one after it.
 """
 
 import json
@@ -52,11 +52,13 @@ _MOST_INSIDE, _SAMPLE_SPANS = 0.3, 500
 
 
 def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the numbers and values of JSON records, except those rejected or skipped, which are counted by reason."""
+    """Yield the number and fields of each JSON record; rejected and skipped ones are only counted, by reason."""
     for number, record in iter_rows(text, "jsonl"):
         where = f"{text.name}: " + _("record {number}").format(number=number)
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
-            raise CorpusError(_("{where} is a full export of Label Studio. Export as JSON-MIN.").format(where=where))
+            raise CorpusError(
+                _("{where} is from a full export of Label Studio. Export as JSON-MIN.").format(where=where)
+            )
         if "" in record:
             raise CorpusError.unexpected(f"{where}: {str(record[''])[:40]!r}", '{"text": "...", ...}')
         answer = record.get(_ANSWERS)
@@ -68,13 +70,13 @@ def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[i
 
 
 def left_out_notes(left_out: Counter[str]) -> list[str]:
-    """Return a note for each reason for which records were left out."""
+    """Return one note per reason, with the number of records that were left out for it."""
     counts = {reason: f"{count:,}" for reason, count in left_out.items() if count}
     return [_("{name}: {value}").format(name=reason, value=count) for reason, count in counts.items()]
 
 
 def labels_in(where: str, value: Any, field: str) -> Any:
-    """Return a label as given or, for Label Studio's choices, their list; raise CorpusError for spans."""
+    """Return a label as given or, for Label Studio's choices, a list of labels; raise CorpusError for spans."""
     if isinstance(value, str) and value.startswith((_CHOICES, _SPANS)):
         try:
             value = parse_json(value)
@@ -90,14 +92,14 @@ def labels_in(where: str, value: Any, field: str) -> Any:
 
 
 def refuse_other_formats(name: str, head: str) -> None:
-    """Raise CorpusError if a file starts in the standoff format of brat or in the inline markup of YEDDA."""
+    """Raise CorpusError if the start of a file contains brat's standoff format or YEDDA's inline markup."""
     brat, yedda = _BRAT.search(head), _YEDDA.search(head)
     if found := brat or yedda:
         shown = " ".join(found[0].split())[:40]
         raise CorpusError(
             _(
                 "{name} is in the format of {tool} ({shown}), which task does not read. Convert each text to a line of"
-                " JSON, {example}, with the places of the spans in characters."
+                " JSON, {example}, with positions counted in characters."
             ).format(
                 name=name,
                 tool="brat" if brat else "YEDDA",
@@ -117,13 +119,13 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """A way to write spans: `end` is the last character or the one after it, in characters or in UTF-16 units."""
+    """How a file counts positions: in characters or UTF-16 units, and whether `end` is inclusive (`past_end` is 1)."""
 
     past_end: int = 0
     in_utf16: bool = False
 
     def places(self, text: str, span: _GivenSpan) -> tuple[int, int]:
-        """Return the first character of a span and the one after its last."""
+        """Return where a span starts and ends in the text, in characters; the end is exclusive."""
         start, end = span.start, span.end + self.past_end
         if self.in_utf16:
             units = text.encode("utf-16-le", "surrogatepass")
@@ -134,7 +136,7 @@ class _Convention(NamedTuple):
 def read_spans(
     text: DecodedText, records: Sequence[tuple[int, Mapping[str, Any]]], text_column: str, label_column: str
 ) -> tuple[list[Example], list[str], tuple[str, ...]]:
-    """Return the texts of records with a BIOES tag for each character, notes on how they were read, and the fields."""
+    """Return examples with a BIOES tag per character, notes on the reading, and the fields of texts and spans."""
     if not records:
         raise CorpusError(_(NO_EXAMPLES).format(name=text.name))
     others = Counter[str]()
@@ -169,7 +171,7 @@ def read_spans(
         examples.append(Example((line,), tuple(tags_of(kept, len(line))), identity_spans(len(line))))
     if left_out:
         kinds = joined([f"{kind} {count:,}" for kind, count in left_out.most_common()])
-        reason = _("spans left out for overlapping one that is longer or comes first")
+        reason = _("spans left out because they overlap a longer or earlier one")
         notes.append(_("{name}: {value}").format(name=reason, value=kinds))
     return examples, notes, (text_field, usual)
 
@@ -209,7 +211,7 @@ def _given_spans(where: str, value: Any, others: Counter[str]) -> Iterator[_Give
 
 
 def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
-    """Return the span for a start, an end, a type and a surface; raise CorpusError if a value is wrong or missing."""
+    """Return the span with a start, end, type and surface (or None); raise CorpusError if a value is wrong."""
     start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
     if isinstance(kind, list):
         kind = kind[0] if len(kind) == 1 else None
@@ -228,10 +230,10 @@ def _whole(value: Any) -> int | None:
 
 
 def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tuple[_Convention, list[str]]:
-    """Return how positions are read, and notes that say so and what is doubtful about it.
+    """Return how a file counts positions, with notes if it is unusual or doubtful; raise CorpusError if spans disagree.
 
-    The text of the spans decides. Without it, `end` is taken for the character after a span; that is doubted if spans
-    end inside words more often than in the other reading.
+    The text of the spans decides. Without it, positions are taken to count characters, and ends to be exclusive; notes
+    say if characters such as emoji, or ends inside words, make that doubtful.
     """
     votes = {
         convention: sum(_covered(text, span, convention) == span.surface for text, span in spans if span.surface)
@@ -242,7 +244,7 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
     if votes[other] > 0.05 * (votes[best] + votes[other]):
         raise CorpusError(
             _(
-                "{name}: some spans ({votes}) end at their last character, others ({votes2}) one character after it."
+                "{name}: end is the last character of some spans ({votes}), but the one after it for others ({votes2})."
                 " Use the same convention for all spans."
             ).format(
                 name=name,
@@ -260,8 +262,8 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
     if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
         notes.append(
             _(
-                "positions are taken to count characters, which may be wrong for {number:,} spans in texts with emoji:"
-                " if they count UTF-16 units, as browsers do, add the text of each span"
+                "positions are taken to count characters, which may be wrong for {number:,} spans in texts with"
+                " characters such as emoji: if they count UTF-16 units, as browsers do, add the text of each span"
             ).format(number=num_astral)
         )
     sample = spans[:_SAMPLE_SPANS]
@@ -277,13 +279,13 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
 
 
 def _covered(text: str, span: _GivenSpan, convention: _Convention) -> str:
-    """Return the characters of a span, "" if it is empty or reaches outside the text."""
+    """Return the characters of a span, or "" if it is empty or reaches outside the text."""
     start, end = convention.places(text, span)
     return text[start:end] if 0 <= start < end <= len(text) else ""
 
 
 def _num_inside_words(spans: Sequence[tuple[str, _GivenSpan]], convention: _Convention) -> int:
-    """Return how many spans end inside a word of the default segmenter."""
+    """Return how many spans do not end where a word of the default segmenter ends."""
     segment = build_segmenter(TextConfig())
     ends_of: dict[str, set[int]] = {}
     for text, _span in spans:
@@ -307,7 +309,7 @@ def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) ->
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
-    """Return the longest spans that do not overlap; of equally long ones, the first in the text, then in the file."""
+    """Return spans that do not overlap, sorted; longer ones are preferred, then those first in the text or the file."""
     kept: list[Span] = []
     for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0])):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):

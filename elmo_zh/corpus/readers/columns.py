@@ -1,4 +1,4 @@
-"""Find the text and label columns or fields in a file's first records, and whether the first row has names."""
+"""Find a file's text and label columns or fields from its first records, and decide whether the first row has names."""
 
 import math
 import re
@@ -68,7 +68,7 @@ def is_number(cell: str) -> bool:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Return the first names of columns or fields on one line, each truncated to 20 characters."""
+    """Join the first ten names of columns or fields on one line, each truncated to 20 characters."""
     return first_ten([" ".join(name.split())[:20] for name in names])
 
 
@@ -83,7 +83,7 @@ def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:
 
 
 def cells_in(rows: Sample, column: int) -> list[str]:
-    """Return a column's cells, stripped, without the rows that are too short."""
+    """Return a column's cells, stripped; rows that are too short are skipped."""
     return [row[column].strip() for row in rows if column < len(row)]
 
 
@@ -129,7 +129,7 @@ def text_column(sample: Sample) -> tuple[int | None, bool]:
 
 
 def has_header(sample: Sample, *, text: int | None = None, label: int | None = None) -> bool:
-    """Return whether the first row clearly names the columns, judging by how it differs from all other rows."""
+    """Return whether the first row clearly names the columns, judging by how it differs from the rest of the sample."""
     first, rest = sample[0], sample[1:]
     if label is not None:
         return _is_no_label(first[label].strip() if label < len(first) else "", cells_in(rest, label))
@@ -162,7 +162,7 @@ def pair_in(header: Sequence[str]) -> tuple[str, str] | None:
 
 
 class Columns(NamedTuple):
-    """The columns of the texts, None for an unknown one; all that could hold the label; whether columns have names."""
+    """The columns of the texts (None if unknown), the candidates for the label, and whether columns have names."""
 
     texts: tuple[int | None, ...]
     labels: tuple[int, ...]
@@ -172,7 +172,7 @@ class Columns(NamedTuple):
 def find_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: bool, is_table: bool) -> Columns:
     """Find text and label columns by the names in the first row, then by content.
 
-    In a table without any known name, texts have the most Chinese, and labels repeat.
+    By content, the columns with the most Chinese are texts, and those with numbers or repeated values may be labels.
     """
     header = [cell.strip().lower() for cell in sample[0]]
     labels, pair = _named_labels(sample[1:], header, numbers=numbers), pair_in(header)
@@ -193,7 +193,7 @@ def find_columns(sample: Sample, num_texts: int, *, with_label: bool, numbers: b
 
 
 def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns whose names most clearly mean label and that may be labels, or else the first so named."""
+    """Return the likely labels among the columns with the clearest label names, or the first of these; () if none."""
     ranked = [tuple(header.index(name) for name in names if name in header) for names in _RANKED_LABEL_NAMES]
     if numbers:
         ranked.sort(key=lambda found: not any(_are_numbers(cells_in(rows, column)) for column in found))
@@ -201,7 +201,7 @@ def _named_labels(rows: Sample, header: Sequence[str], *, numbers: bool) -> tupl
 
 
 def _likely_labels(rows: Sample, columns: Sequence[int], *, numbers: bool) -> tuple[int, ...]:
-    """Return the columns that may be labels; if there are several, those with numbers or repeated values."""
+    """Return the columns that may be labels; if several, prefer repeated values or, with `numbers`, numeric ones."""
     cells = {column: cells_in(rows, column) for column in columns}
     found = {column: each for column, each in cells.items() if _may_be_label(each)}
     if len(found) > 1:
@@ -211,7 +211,7 @@ def _likely_labels(rows: Sample, columns: Sequence[int], *, numbers: bool) -> tu
 
 
 def _may_be_label(cells: Sequence[str]) -> bool:
-    """Return whether cells may be labels: numbers or few distinct values, but not dates or parts of the data."""
+    """Return whether cells may be labels: seldom empty, not dates or part names and, if many, repeated or numeric."""
     filled = [cell for cell in cells if cell]
     distinct = set(filled)
     if len(filled) < (1 - _MOST_EMPTY) * len(cells) or all(map(_DATE.fullmatch, distinct)):
@@ -235,9 +235,9 @@ def part_named(word: str) -> str:
 
 
 def _texts_among(rows: Sample, columns: Sequence[int], count: int) -> tuple[int, ...] | None:
-    """Return the `count` columns with the most Chinese, in their order; None if too few.
+    """Return the `count` text columns with the most Chinese, from left to right; None if there are too few.
 
-    Columns with many empty or equal cells are chosen last.
+    Columns with many empty or repeated cells are chosen last.
     """
 
     def rank(column: int) -> tuple[bool, bool, int, int, int]:

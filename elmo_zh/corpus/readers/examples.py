@@ -1,7 +1,7 @@
-"""Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES, which is also spelt BILUO.
+"""Labelled examples, and the tag schemes that mark spans in them: BIO, BMES and BIOES.
 
-A span is (first unit, unit after the last, type). Internally, spans are always marked by BIOES tags (Ratinov and Roth
-2009, who call them BILOU). Tags are read as conlleval reads them: a tag that does not continue a span begins one.
+A span is (first unit, unit after the last, type). Once read, spans are marked by BIOES tags, also called BILOU (Ratinov
+and Roth 2009). As in conlleval, a tag other than O that does not continue a span begins one.
 """
 
 import re
@@ -60,11 +60,12 @@ class Labelled:
 
 
 def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words: bool) -> None:
-    """Raise CorpusError unless a file is tagged like the `other` data: spans or single units, words or characters."""
+    """Raise CorpusError if a file differs from `other` in whether its tags mark spans or its units are words."""
     if bool(labelled.scheme) != bool(scheme) or labelled.by_words != by_words:
         raise CorpusError(
             _(
-                "{name} ({tags}) and {other} ({other_tags}) have different kinds of tag. Use data with the same kind."
+                "{name} ({tags}) and {other} ({other_tags}) are tagged in different ways. Use data tagged in the same"
+                " way."
             ).format(
                 name=labelled.name,
                 tags=describe_tags(labelled.scheme, by_words=labelled.by_words),
@@ -75,7 +76,7 @@ def require_same_units(labelled: Labelled, scheme: str, other: str, *, by_words:
 
 
 def describe_tags(scheme: str, *, by_words: bool) -> str:
-    """Describe for users how the data is tagged."""
+    """Return a tag scheme and the unit of its tags as text for messages."""
     units = _("one tag per word") if by_words else _("one tag per character")
     return joined([scheme, units])
 
@@ -104,12 +105,12 @@ def detect_scheme(labels: Iterable[str], name: str) -> str:
 
 
 def _letter(match: re.Match[str] | None) -> str:
-    """Return the letter of a tag in BIOES or BMES."""
+    """Return the letter of a matched tag, with L as E and U as S; O if there is no match."""
     return {"L": "E", "U": "S"}.get(match[1], match[1]) if match else OUTSIDE
 
 
 def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
-    """Return the spans marked by tags of any scheme, and how many tags do not fit the tag before them.
+    """Return the spans marked by tags of any scheme, and how many I, M or E tags continue no span.
 
     >>> spans_of(["B-PER", "I-PER", "O", "I-LOC"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], 1)
@@ -133,7 +134,7 @@ def spans_of(tags: Sequence[str]) -> tuple[list[Span], int]:
 
 
 def in_bioes(examples: Sequence[Example]) -> tuple[list[Example], int]:
-    """Convert the tags of examples to BIOES; return the examples and how many tags did not fit the tag before them."""
+    """Return the examples with their tags converted to BIOES, and how many I, M or E tags continued no span."""
     converted, num_wrong = [], 0
     for example in examples:
         spans, wrong = spans_of(example.labels)
@@ -160,7 +161,7 @@ def tags_of(spans: Iterable[Span], num_units: int, scheme: str = "BIOES") -> lis
 
 
 def count_labels(labels: Iterable[Sequence[str]], *, marks_spans: bool) -> Counter[str]:
-    """Count the labels of examples as a file names them: with BIOES tags, the type of each span.
+    """Count the labels of examples or, if these are BIOES tags that mark spans, the spans of each type.
 
     >>> count_labels([["B-PER", "E-PER", "O", "S-LOC"]], marks_spans=True)
     Counter({'PER': 1, 'LOC': 1})
@@ -170,7 +171,7 @@ def count_labels(labels: Iterable[Sequence[str]], *, marks_spans: bool) -> Count
 
 
 def may_follow(tag: str, following: str) -> bool:
-    """Return whether one BIOES tag may follow another; "" stands for both start and end."""
+    """Return whether `following` may come after `tag` in BIOES; "" stands for the start or the end of a sentence."""
     before, after = _TAG.fullmatch(tag), _TAG.fullmatch(following)
     if before and before[1] in "BI":
         return bool(after and after[1] in "IE" and after[2] == before[2])

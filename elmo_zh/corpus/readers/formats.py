@@ -16,7 +16,7 @@ _HEAD_CHARACTERS = 2**16
 
 
 class Record(NamedTuple):
-    """A line of a text, with the other columns or fields of its record."""
+    """A line of a text, with the other columns or fields of its record if the reader yields them."""
 
     line: str
     columns: Mapping[str, str] = {}
@@ -43,7 +43,7 @@ class CorpusFormat:
 
 
 def require_fields(field: str, names: Sequence[str], read_as: Sequence[Form]) -> None:
-    """Raise CorpusError if --field was given, but no file was read in a format with fields."""
+    """Raise CorpusError if --field was given, but the files were all read in formats without fields."""
     formats = sorted({form.format for form in read_as})
     if field and formats and not any(load_format(name).has_fields for name in formats):
         other = f"{', '.join(names[:3])} (--input-format {', '.join(formats)})"
@@ -51,12 +51,12 @@ def require_fields(field: str, names: Sequence[str], read_as: Sequence[Form]) ->
 
 
 def load_format(name: str) -> CorpusFormat:
-    """Load a corpus format by its name; raise ConfigError if no such format is installed."""
+    """Load a corpus format by its name; raise ConfigError if it is unknown or cannot be loaded."""
     return cast(CorpusFormat, CORPUS_FORMATS.load(name))
 
 
 def find_format(text: DecodedText, wanted: str) -> str:
-    """Return a file's format: the requested one or, if that is auto, the one that its suffix or its start indicates."""
+    """Return a file's format: the requested one or, with auto, the one its suffix or start indicates, or else text."""
     if wanted != "auto":
         return wanted
     by_name = format_of_name(text.content.file_name)

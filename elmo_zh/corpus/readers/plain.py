@@ -1,10 +1,9 @@
 """Read plain text, and text that other programs have divided: vertical files, words with tags, subtitles.
 
-A layout of plain text that would silently give wrong words gets a message with the option that helps. Vertical files
-have one token per line; they come from CWB, Sketch Engine, `concordance --output FILE.vrt`, or are CoNLL. In tagged
-text, as in the People's Daily corpus, each word has a tag: 我们/r 充满/v. The words of both are returned separated by
-spaces, which no segmenter removes: it can only divide the words further. Without --json, wikiextractor writes <doc ...>
-lines, the text, </doc>.
+A layout of plain text that would silently give wrong words is noted, for a message that says what to do. Vertical files
+have one token per line, as in CWB, Sketch Engine, `concordance --output FILE.vrt` and CoNLL. In tagged text, as in the
+People's Daily corpus, each word has a tag: 我们/r 充满/v. The words of both are returned separated by spaces; a
+segmenter may divide them further. Without --json, wikiextractor writes <doc ...> lines, the text, </doc>.
 """
 
 import html
@@ -47,7 +46,7 @@ _LONGEST_FIELD = 20
 
 
 def find_layout(head: str) -> tuple[str, str]:
-    """Return the layout that the start of a text seems to have, and a format or field for its warning; "" for prose."""
+    """Return the key in `LAYOUTS` that fits the start of a text, and the example for its message, or "" for either."""
     lines = [line for line in _sample(head) if line.strip()]
     for kind in ("html", "jsonl", "json"):
         if load_format(kind).starts(head):
@@ -126,7 +125,7 @@ _ARTICLE = re.compile(r"\s*<doc [^>]*>")
 
 
 def read_plain(text: DecodedText, config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Return the lines, joined if the settings say so; note a layout that would make wrong words."""
+    """Return the lines, joined if the settings say so; else, if the format is auto, note a layout to warn about."""
     if config.join_lines:
         return map(Record, joined_lines(text.lines(), usual_width(text.head(_HEAD_CHARACTERS))))
     if config.format == "auto":
@@ -177,7 +176,7 @@ def _is_comment(line: str) -> bool:
 
 
 def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the sentences of a vertical file, with the attributes of the elements around them, such as text_year."""
+    """Yield each sentence of a vertical file; the attributes of elements around it are columns such as text_year."""
     elements: list[tuple[str, dict[str, str]]] = []
     tokens: list[str] = []
 
@@ -206,7 +205,7 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
 
 
 def _starts_as_vertical(head: str) -> bool:
-    """Return whether all lines are tags or short tokens, with end tags or with columns and blank lines."""
+    """Return whether the first lines are tags, comments or short tokens, with end tags, or columns and blank lines."""
     lines = _sample(head)
     others = [line for line in lines if line.strip() and not (_TAG_LINE.fullmatch(line.strip()) or _is_comment(line))]
     has_tags = any(line.startswith("</") for line in lines)

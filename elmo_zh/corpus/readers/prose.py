@@ -1,4 +1,4 @@
-"""Turn HTML and Markdown into prose: one line per block, without scripts, menus, code and data tables."""
+"""Turn HTML and Markdown into lines of prose, without parts such as scripts, menus, code blocks and data tables."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ _CLAUSE = re.compile(r"[。！？；，…]|[.!?](?:\s|$)")
 
 
 def read_html(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines of a page; the parser builds no tree, so that deep nesting takes no memory."""
+    """Yield a page's lines of prose; the parser builds no tree."""
     etree = import_extra("lxml.etree", f"{text.name} (HTML)")
     require_length(text, _LONGEST_HTML, "HTML")
     page = _Page(tally)
@@ -60,7 +60,7 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
 
 
 class _Page:
-    """Collects the lines of prose; the parser calls it for each tag and text."""
+    """Collects the lines of prose; the parser calls its methods for each tag, text and comment."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -112,7 +112,7 @@ class _Page:
         return f"html: {self._dropped}"
 
     def end_block(self) -> None:
-        """Turn the collected text into a line, or into several lines if it is preformatted."""
+        """Turn the collected text into a line, or into several if preformatted; drop table cells without a clause."""
         text = "".join(self._texts)
         self._texts.clear()
         self._num_characters = 0
@@ -147,7 +147,7 @@ _DROPPED_INSIDE = {"image": "picture", "html_inline": "html"}
 
 
 def read_markdown(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield a line for each heading, paragraph, list item or hard line break."""
+    """Yield a line for each heading and paragraph, divided at hard line breaks."""
     parser = _parser(text.name)
     require_length(text, _LONGEST_MARKDOWN, "Markdown")
     yield from map(Record, _markdown_lines(parser, "".join(text.chunks()), tally))
@@ -181,7 +181,7 @@ def _markdown_lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
 
 
 def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
-    """Yield the text of a paragraph, with U+0000, which Markdown cannot contain, for each hard line break."""
+    """Yield the parts of a paragraph's text, with U+0000 for each hard line break; very long ones keep their markup."""
     if len(content) > _LONGEST_PARAGRAPH:
         yield content
         return

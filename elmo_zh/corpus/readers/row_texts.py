@@ -1,4 +1,4 @@
-"""Read the text in the rows of CSV, TSV, JSON and JSON lines; a field is named by its path of keys, joined by dots."""
+"""Read the text in the rows of CSV, TSV, JSON and JSON lines; a JSON field is named by its keys, joined by dots."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,20 +54,20 @@ def parse_fields(field: str) -> tuple[str, ...]:
 
 
 def listed(paths: Iterable[str]) -> str:
-    """List the first paths for a record, in English, leaving out the empty path of a bare text."""
+    """Join the first eight paths in sorted order, leaving out the empty path of a bare text."""
     names = sorted(filter(None, set(paths)))
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 class _Opened(NamedTuple):
-    """The rows of a file, the paths of their text, and what to do with a file without text."""
+    """The rows of a file, the paths of their text, and the error, if any, to raise if no row has text."""
 
     rows: Iterator[Row]
     paths: Sequence[str]
     no_text: CorpusError | None = None
 
     def iter_texts(self, tally: Tally) -> Iterator[tuple[list[str], Row]]:
-        """Yield the texts of each row, and the row; rows without text are counted but still yielded."""
+        """Yield each row's texts, and the row; count rows without text; raise `no_text` (if set) if all lack it."""
         has_text = False
         for row in self.rows:
             texts = texts_at(row.values, self.paths)
@@ -86,7 +86,7 @@ class _Opened(NamedTuple):
                 yield from map(Record, lines_of(text))
 
     def numbered(self, tally: Tally) -> Iterator[Record]:
-        """Yield each row as one line, in which line ends are spaces so that positions stay valid, with its columns."""
+        """Yield each row as one line with its other columns; spaces replace line ends so that positions stay valid."""
         for texts, row in self.iter_texts(tally):
             line = " ".join(texts).replace("\n", " ").replace("\r", " ")
             yield Record(line, other_columns(values_with_paths(row.values), self.paths))
@@ -149,7 +149,7 @@ def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[li
 
 
 def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally, bad: Tally | None) -> _Opened:
-    """Open JSON; the fields are those that the user named, or the one that clearly holds the text."""
+    """Open JSON or JSON lines with the fields that the user named, or else the one that clearly holds the text."""
     if kind == "json":
         value = load_json(text)
         all_texts = (pair for item in items_in(value) for pair in texts_with_paths(as_values(item)))

@@ -1,4 +1,4 @@
-"""Read the rows of tables and the records of JSON of any structure as one stream, with no value changed."""
+"""Read the rows of tables, and the records of JSON of any structure."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ Cells = list[str]
 class Row(NamedTuple):
     """A row of a table, or a record of JSON: its number in the file, from 1, and its values by column.
 
-    The values of a table are strings. JSON values may nest, and a record that is no object has its value under "".
+    The values of a table are strings. JSON values may nest, and a record that is not an object has its value under "".
     """
 
     number: int
@@ -41,16 +41,17 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of a table, or the records of JSON, with the first ones as a sample by which columns are chosen.
+    """The rows of a table, or the records of JSON, with a sample of the first ones, from which columns are chosen.
 
     Attributes:
         name: Name of the file.
         is_table: Whether rows are lists of cells; the first row may then name the columns.
         sample: The cells of the first rows; in JSON, the names of their fields come first.
+        width: Number of columns of the sample.
     """
 
     def __init__(self, name: str, rows: Iterable[tuple[int, Any]], size: int, *, is_table: bool) -> None:
-        """Read the first rows, with their numbers; raise CorpusError if the file turns out not to be a table."""
+        """Read the first `size` rows, which come with their numbers; raise CorpusError if they cannot be read."""
         self.name, self.is_table, self._rest = name, is_table, iter(rows)
         self._first = list(islice(self._rest, size))
         self.sample: list[Cells] = [values for _number, values in self._first]
@@ -61,7 +62,7 @@ class Rows:
         self.width = max(map(len, self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
-        """Return a name for each column: its name in the header if no earlier column has it, else `column N`."""
+        """Return the fields of JSON, or a name per column: its header if no earlier column has it, else `column N`."""
         if not self.is_table:
             return self.sample[0] if self.sample else []
         header = [cell.strip() for cell in self.sample[0]] if has_header and self.sample else []
@@ -85,19 +86,19 @@ class Rows:
 
 
 def iter_rows(text: DecodedText, kind: str, *, bad: Tally | None = None, size: int = 1) -> Iterator[Row]:
-    """Return the records of a JSON file, or the rows of a table whose first row names the columns."""
+    """Return the JSON records of a file, or the rows of a table whose first row names the columns."""
     return open_rows(text, kind, size, bad=bad).rows(has_header=True)
 
 
 def open_rows(text: DecodedText, kind: str, size: int, *, bad: Tally | None = None) -> Rows:
-    """Open a table or JSON with a sample of `size` rows; `bad` counts lines that are not JSON, otherwise errors."""
+    """Open a table or JSON with a sample of `size` rows; `bad`, if given, counts lines that are not JSON."""
     if kind in ("csv", "tsv"):
         return table(text.name, cells_of(text, kind), size)
     return Rows(text.name, _json_rows(text, kind, bad), size, is_table=False)
 
 
 def table(name: str, rows: Iterable[Cells], size: int, *, skips_blank: bool = False) -> Rows:
-    """Return the rows of a table without empty ones or, with `skips_blank`, without rows of blank cells."""
+    """Return a table without its empty rows and, with `skips_blank`, without its rows of blank cells."""
     numbered = enumerate(rows, start=1)
     filled = ((number, row) for number, row in numbered if (any(map(str.strip, row)) if skips_blank else row))
     return Rows(name, filled, size, is_table=True)
@@ -118,10 +119,9 @@ def _json_rows(text: DecodedText, kind: str, bad: Tally | None) -> Iterator[Row]
         except ValueError as error:
             if bad is None:
                 raise CorpusError(
-                    _(
-                        "{name}: line {number} is not JSON ({error}). Write one JSON object per line, or read the file"
-                        " as plain text: --input-format text"
-                    ).format(name=text.name, number=line_number, error=error)
+                    _("{name}: line {number} is not JSON ({error}). Write one JSON object per line.").format(
+                        name=text.name, number=line_number, error=error
+                    )
                 ) from None
             bad.drop(NOT_JSON, len(line))
         else:
@@ -134,7 +134,7 @@ def as_values(record: Any) -> Mapping[str, Any]:
 
 
 def cells_of(text: DecodedText, kind: str) -> Iterator[Cells]:
-    """Return the rows of CSV, whose first line shows the separator, or of TSV; a blank line becomes an empty row."""
+    """Return the rows of CSV, whose first line shows the separator, or of TSV; an empty line becomes an empty row."""
     if kind == "tsv":
         yield from (line.split("\t") if line else [] for line in text.whole_lines(LONGEST_CELL))
         return
@@ -169,7 +169,7 @@ def cells_of(text: DecodedText, kind: str) -> Iterator[Cells]:
 
 
 def cells_between_signs(text: DecodedText) -> Iterator[Cells] | None:
-    """Return a table's rows if a separator such as _!_ occurs equally often in each of the first lines, or None."""
+    """Return a table's rows if a separator such as _!_ occurs equally often in each of the first lines, else None."""
     lines = [line for line in islice(text.whole_lines(LONGEST_CELL), _MOST_LINES) if line.strip()]
     if len(lines) < _LEAST_LINES or "\t" in lines[0]:
         return None
@@ -211,7 +211,7 @@ def texts_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -> dict[str, str]:
-    """Return the values at unused paths as text; the values of a list are joined by spaces."""
+    """Return the values at unused paths as text; several values at one path are joined by spaces."""
     cells: dict[str, list[str]] = {}
     for path, value in values:
         if path not in used:
@@ -220,7 +220,7 @@ def other_columns(values: Iterable[tuple[str, object]], used: Collection[str]) -
 
 
 def text_of(value: Any) -> str | None:
-    """Return a string, a number, or a list's strings joined by spaces, as text; None for anything else."""
+    """Return a string or a number as text, or a list of strings joined by spaces; None for anything else."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return " ".join(value)
     return plain_text(value)
@@ -238,16 +238,16 @@ def starts_as_json_lines(head: str) -> bool:
 
 
 def starts_as_objects(head: str) -> bool:
-    """Return whether a text starts with a complete object, or with a list of objects."""
+    """Return whether the first line of a text is a complete object, or the text starts with a list of objects."""
     return starts_as_json_lines(head) or bool(_LIST_OF_OBJECTS.match(head))
 
 
 def load_json(text: DecodedText) -> Any:
-    """Return the value that a JSON file consists of, held in memory.
+    """Return the value in a JSON file, which is read into memory as a whole.
 
     Raises:
-        UnsuitableError: If the file is too long or, from its start on, not JSON.
-        CorpusError: If it is damaged.
+        UnsuitableError: If the file is too long, or does not begin as JSON.
+        CorpusError: If it is damaged after that.
     """
     require_length(text, LONGEST_JSON, "JSON")
     try:
@@ -264,7 +264,7 @@ def load_json(text: DecodedText) -> Any:
 
 
 def items_in(value: Any, paths: Collection[str] = ()) -> list[Any]:
-    """Return the records of a JSON file: the items of its outermost array or, with `paths`, of the arrays on them.
+    """Return the records of a JSON file: the items of its top-level array or of the outermost arrays on `paths`.
 
     A path is the keys to a value, joined by dots; arrays do not appear in it. A record found inside objects is wrapped
     in the same keys, so that its paths are the same as in the file. A file without such an array is one record.
@@ -284,7 +284,7 @@ def items_in(value: Any, paths: Collection[str] = ()) -> list[Any]:
 
 
 def starts_as_json(head: str) -> bool:
-    """Return whether a text starts with an array, or with an object that its first line does not complete."""
+    """Return whether a text starts with an array of objects or texts, or an object that its first line leaves open."""
     start = head.lstrip()
     if start.startswith("{"):
         is_whole = "\n" not in start and len(start) <= 2**15

@@ -1,7 +1,7 @@
 """Read tagging data: tokens with tags, in lines or in lists, and (with `annotation_tools`) texts with spans.
 
-Lines are CoNLL, with one token and its tag, or CoNLL-U. Lists are {"tokens": ["李", "白"], "ner_tags": ["B-PER",
-"I-PER"]}, where the tokens may also be a text with a tag for each character.
+Lines are CoNLL (a token and its tag, perhaps with other columns) or CoNLL-U. Lists are in records such as {"tokens":
+["李", "白"], "ner_tags": ["B-PER", "I-PER"]}, where the tokens may also be a text with a tag for each character.
 """
 
 import re
@@ -55,11 +55,11 @@ Sentence = list[tuple[str, str]]
 
 
 def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
-    """Return the tagged sentences of a file, with spans marked by BIOES tags."""
+    """Return the tagged sentences of a file; tags that mark spans are converted to BIOES."""
     if kind not in ("jsonl", "conll", "tsv"):
         message = _(
-            "{name}: tags are not read from this format ({kind}). Export from Label Studio as JSON-MIN, or put a token,"
-            " a tab and its tag on each line, with --input-format conll."
+            "{name}: tags are not read from this format ({kind}). From Label Studio, export as JSON-MIN; otherwise, put"
+            " a token and its tag on each line, separated by a tab, and add: --input-format conll"
         )
         raise CorpusError(message.format(name=text.name, kind=kind))
     left_out, scheme, by_words = Counter[str](), "BIOES", False
@@ -129,8 +129,9 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
     """Return the sentences of CoNLL, and whether it is CoNLL-U, whose tokens are words.
 
     Raises:
-        CorpusError: If a line is not a token with its tag, the number of columns varies, or no blank lines separate the
-            sentences.
+        UnlabelledError: If the first line has a single column.
+        CorpusError: If another line is not a token with its tag, lines often differ in their number of columns, or a
+            long file has no blank lines between sentences.
     """
     sentences: list[Sentence] = [[]]
     num_columns, is_conllu, has_tabs = Counter[int](), False, False
@@ -157,7 +158,7 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
 
 
 def _is_comment(line: str) -> bool:
-    """Return whether a line outside a sentence is a comment, rather than the token # with its tag."""
+    """Return whether a line is a comment, rather than the token # with its tag."""
     cells = _cells(line)
     if not line.startswith("#") or "\t" in line or len(cells) < 2:
         return False
@@ -174,10 +175,10 @@ def _cells(line: str) -> list[str]:
 def _token(
     where: str, line: str, cells: Sequence[str], text_column: str, label_column: str, *, is_conllu: bool
 ) -> tuple[str, str]:
-    """Return the token of a line, and its tag.
+    """Return the token and the tag in the cells of a line; raise CorpusError if it does not have one of each.
 
-    Columns are separated by tabs, otherwise by spaces, and numbered from 1. By default the token is in the first column
-    and the tag in the last; in CoNLL-U, in the second and the fourth.
+    Columns are numbered from 1. By default the token is in the first and the tag in the last; in CoNLL-U, they are in
+    the second and the fourth.
     """
     if len(cells) > 2 and "\t" not in line and all(map(_WORD_AND_TAG.fullmatch, cells)):
         raise _wrong(where, line)
@@ -197,7 +198,7 @@ def _place(column: str, default: int) -> int:
 
 
 def _are_numbered(sentences: Sequence[Sentence]) -> bool:
-    """Return whether nearly all tokens end in their position in a word: 0, or one more than the previous token's."""
+    """Return whether nearly all tokens are a character and its place in a word: 0 or the previous place plus 1."""
     fitting = Counter[bool]()
     for sentence in sentences:
         matches = [_NUMBERED.fullmatch(token) for token, _tag in sentence]
@@ -222,7 +223,7 @@ def _example(sentence: Sentence, *, by_words: bool) -> Example:
 
 
 def needs_space(before: str, after: str) -> bool:
-    """Return whether a word needs a space after other text, because both use a script that has spaces."""
+    """Return whether a word needs a space after other text, because ASCII letters or digits would meet."""
     return all(sign.isascii() and sign.isalnum() for sign in (before[-1:], after[:1]))
 
 

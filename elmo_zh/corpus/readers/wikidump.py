@@ -1,4 +1,4 @@
-"""Read the prose of each article in a MediaWiki XML dump (pages-articles), without tables and most templates."""
+"""Read the prose of the articles in a MediaWiki XML dump (pages-articles), without tables and most templates."""
 
 import html
 import re
@@ -23,7 +23,7 @@ _REDIRECT = re.compile(r"\s*#\s*(?:redirect|重定向|重新导向|重新導向)
 
 
 def read_wikidump(text: DecodedText, _config: TextConfig, tally: Tally) -> Iterator[Record]:
-    """Yield the lines of each article, skipping redirects, other namespaces and pages without wikitext."""
+    """Yield the lines of the articles, skipping redirects, other namespaces and pages that are not wikitext."""
     for page in _pages(text):
         title = page.findtext("{*}title") or "(no title)"
         reason = _reason_to_pass_over(page)
@@ -141,7 +141,7 @@ _CLOSES = {"}}": "{{", "]]": "[[", "|}": "{|", "]": "[", "-->": "<!--"}
 
 
 def wikitext_lines(source: str, tally: Tally) -> Iterator[str]:
-    """Yield the lines of a page's prose, and count the rest of the page by kind of markup."""
+    """Yield the lines of a page's prose, and count dropped text by kind; pages too hard to parse are dropped."""
     page = _without_open_comment(source, tally)
     if len(page) > LONGEST_WIKITEXT:
         tally.drop("wikitext: page longer than MediaWiki allows", len(page))
@@ -187,7 +187,7 @@ def num_unclosed(source: str) -> int:
 
 
 class _Page:
-    """A page as a list of characters, from which markup is taken out; the parser says where it starts and ends."""
+    """A page as a list of characters, from which markup is taken out where the parser has found it."""
 
     def __init__(self, source: str, tally: Tally) -> None:
         import wikitextparser
@@ -221,7 +221,7 @@ class _Page:
         return html.unescape(_HEADING.sub(r"\1", _ITEM.sub("", text)))
 
     def _drop_blocks(self) -> None:
-        """Take out comments, tables and the elements that are not prose, with all that is in them."""
+        """Take out comments, tables and other elements that are not prose, with their contents."""
         for comment in self._parsed.comments:
             self._drop("comment", *comment.span)
         for table in self._parsed.tables:
@@ -231,7 +231,7 @@ class _Page:
                 self._drop(tag.name.lower(), *tag.span)
 
     def _is_left(self, start: int) -> bool:
-        """Return whether the markup at this place is still there, not taken out with the markup around it."""
+        """Return whether the markup at a place has not yet been taken out along with the markup around it."""
         return self._characters[start] != ""
 
     def _drop(self, kind: str, start: int, end: int) -> None:
@@ -249,7 +249,7 @@ class _Page:
             self._remove(inside[1], span[1])
 
     def _template(self, template: Any) -> None:
-        """Keep the visible text of templates that are part of a sentence; other templates are not prose."""
+        """Keep the visible text of a template that is known to be part of a sentence; drop any other template."""
         names = _shown_parameters(template.name.strip().lower())
         shown = next((found for name in names if (found := template.get_arg(name)) is not None), None)
         if shown is None:

@@ -1,1 +1,1 @@
-"""Fast parts of the model: LSTM recurrence, products and losses, as kernels with gradients."""
+"""Fast parts of the model: the LSTM recurrence and the losses with their gradients, and the products that they use."""

@@ -1,4 +1,4 @@
-"""Run kernels side by side on a CPU: two tasks, or two halves of some rows, each on half of the cores."""
+"""Compile kernels, and run two tasks or two halves of some rows side by side on a CPU."""
 
 import functools
 import os
@@ -33,7 +33,7 @@ def with_half_of_the_threads() -> Iterator[None]:
     """Limit this thread to half of torch's threads; only `side_by_side` uses the other half as well.
 
     With all threads, each of a training step's hundreds of short operations would wait for the slowest thread: for
-    milliseconds, if another program occupies its core. On two cores, half of the threads are no slower.
+    milliseconds, if another program occupies its core. On two cores, one thread is no slower.
     """
     threads = _share.both or torch.get_num_threads()  # within another call of this function nothing changes
     with _computing_with(max(1, threads // 2), both=threads):
@@ -56,8 +56,8 @@ def _computing_with(threads: int, both: int) -> Iterator[None]:
 def side_by_side(work: Callable[[int], Result]) -> tuple[Result, Result]:
     """Return work(0) and work(1), such as the two directions, computed in parallel, without gradients.
 
-    Each has half of torch's threads, so that on two cores no operation waits for the other core. If another program
-    keeps the second half from starting until the first one is done, this thread computes both.
+    Each has half of torch's threads, so that on two cores no operation waits for the other core. This thread computes
+    both if torch has only one thread, or if another program keeps the second from starting before the first is done.
     """
     threads, is_inference = _share.both or torch.get_num_threads(), torch.is_inference_mode_enabled()
 
@@ -100,11 +100,11 @@ _CPU = torch.device("cpu")
 
 
 def scripted(function: Callable[..., Any], device: torch.device = _CPU) -> Callable[..., Any]:
-    """Return the function, compiled by TorchScript if it runs on a CPU; only one thread compiles at a time.
+    """Return the function, compiled by TorchScript if it runs on a CPU and can be; only one thread compiles at a time.
 
-    `torch.jit.script` is public, but deprecated. A time loop is hundreds of short operations. Compiled, it runs without
-    Python's lock, so that two directions on two threads do not keep each other waiting: this saves up to an eighth of a
-    training step. Its successor, torch.compile, needs a C++ compiler on the user's machine.
+    A time loop is hundreds of short operations. Compiled, it runs without Python's lock, so that two directions on two
+    threads do not keep each other waiting: this saves up to an eighth of a training step. `torch.jit.script` is public,
+    but deprecated; its successor, torch.compile, needs a C++ compiler on the user's machine.
     """
     if device.type != "cpu":
         return function
@@ -131,8 +131,8 @@ RowFunction = Callable[[slice], Tensor]
 def compute_in_halves(function: RowFunction, num_rows: int, parameters: Sequence[Tensor]) -> Tensor:
     """Return function(all rows), computing each half of the rows on half of the cores, forward and backward.
 
-    The rows are always divided, so that results depend neither on the number of threads nor on which thread computes
-    what. `function` computes the results of a slice of the rows, each from its own row alone. Only `parameters`
+    A single thread computes the halves too, one after the other, so that it gives the same results as two threads.
+    `function` computes the results of a slice of the rows, each from its own row alone. Only `parameters`
     receive a gradient.
     """
     if num_rows < 2:
@@ -150,7 +150,7 @@ def _rows_of(half: int, num_rows: int) -> slice:
 
 
 class _Halves(torch.autograd.Function):
-    """Two halves, each with its own autograd graph and its own thread for the backward pass."""
+    """Two halves, each with its own autograd graph, so that the backward pass runs side by side too."""
 
     @staticmethod
     def forward(ctx: Any, function: RowFunction, num_rows: int, *parameters: Tensor) -> Tensor:

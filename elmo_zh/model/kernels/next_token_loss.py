@@ -1,8 +1,8 @@
 """The next-token loss and its gradient, computed together for one chunk of predictions at a time.
 
 With scores s and p = exp(s) / sum exp(s), a prediction costs -log p(target), and the gradient of its scores is p less 1
-at the target. Both are available as soon as the scores are, so nothing the size of predictions x words is ever kept.
-Products run in one dtype (float32 or bfloat16), sums in the dtype of the weights.
+at the target. Both are available as soon as the scores are, so nothing of size predictions x words is kept for the
+backward pass. Products run in one dtype (float32 or bfloat16), sums in the dtype of the weights.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MIN_CHUNK_ROWS = 64
 
 
 class ScoredWords(NamedTuple):
-    """The S words against which predictions are scored."""
+    """The S words against which predictions are scored: the negatives, or the whole vocabulary."""
 
     to_scores: Tensor  # The words' weights, shape (P, S), prepared by `pack`
     to_outputs: Tensor  # The transposed weights, shape (S, P), prepared by `pack`
@@ -77,7 +77,7 @@ class SpanResults(NamedTuple):
 def _differentiate(
     hidden: Tensor, words: ScoredWords, targets: Targets, dtype: torch.dtype, max_scores: int
 ) -> _Gradients:
-    """Return costs and gradients for outputs of shape (N, P), except the gradients of the targets' own weights."""
+    """Return costs and gradients for outputs of shape (N, P); the caller adds the targets' part of the gradients."""
     num_rows, like = len(hidden), words.bias
     words_shape = len(words.bias), hidden.shape[1]
     found = _Gradients(
@@ -109,7 +109,7 @@ def _differentiate(
 def _differentiate_span(
     hidden: Tensor, span: slice, words: ScoredWords, targets: Targets, found: _Gradients, d_bias: Tensor
 ) -> Tensor:
-    """Fill in the gradients of a span of outputs, add to the bias gradient, and return the words' weight gradient."""
+    """Fill in costs and gradients of a span of outputs, add to the bias gradient, and return the weight gradient."""
     rows, num_words = hidden[span], len(words.bias)
     probable = hidden.new_empty(len(rows), num_words)
     results = SpanResults(
@@ -124,7 +124,7 @@ def _differentiate_span(
 def score_row_chunks(
     hidden: Tensor, words: ScoredWords, targets: Targets, chunk_rows: int, results: SpanResults
 ) -> None:
-    """Fill in `results`, one chunk of rows at a time, so that the scores fit in the cache; TorchScript-compatible."""
+    """Fill in `results`, at most `chunk_rows` rows at a time; TorchScript-compatible."""
     is_sampled = targets.scores.size(0) > 0
     for start in range(0, hidden.size(0), chunk_rows):
         stop = min(start + chunk_rows, hidden.size(0))

@@ -1,11 +1,11 @@
 """Products of many rows with one matrix, which is prepared once for use at every time step, or used as is.
 
 On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM step.
-Without instructions for bfloat16, such factors are multiplied as float32 (`computed_dtype`).
+Without instructions for bfloat16, a CPU multiplies bfloat16 factors as float32 (`computed_dtype`).
 
-Private parts of torch, measured with torch 2.13 (docs/log.md, 2026-11-24; `make bench` shows the rates of packed and of
-torch's own products). Measure again when constraints.txt pins another torch, and remove whatever a public call can do
-as fast.
+The module calls private parts of torch, measured with torch 2.13 (docs/log.md, 2026-11-24; `make bench` shows the rates
+of packed and of torch's own products). Measure again when constraints.txt pins another torch, and remove whatever a
+public call can do as fast.
 
 - `mkldnn._reorder_linear_weight` and `mkldnn._linear_pointwise`, which torch's compiler calls: oneDNN's own layout of a
   matrix. A product of few rows takes a third of the time of the public `torch.utils.mkldnn.to_mkldnn`, which computes
@@ -13,9 +13,8 @@ as fast.
 - `onednn.qlinear_prepack` and `onednn.qlinear_pointwise`: the product of 8-bit numbers. torch's public quantised
   modules are deprecated.
 
-If an operator is missing or gives other results, a RuntimeWarning says once that computing is slower, and public calls
-take its place. If only the processor lacks it, they do so silently. The functions on tensors are compatible with
-TorchScript.
+If an operator is missing or fails, a RuntimeWarning says that computing is slower, and public calls take its place. If
+only the processor lacks it, they do so silently. The functions on tensors are compatible with TorchScript.
 """
 
 import functools
@@ -73,7 +72,7 @@ def packed_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def packed_int8(matrix: Tensor) -> Tensor:
-    """Return a matrix of int8, shape (I, O), in oneDNN's own layout."""
+    """Return an int8 matrix, shape (I, O), in oneDNN's own layout."""
     result: Tensor = torch.ops.onednn.qlinear_prepack(matrix.mT.contiguous(), None)
     return result
 
@@ -152,7 +151,7 @@ def pack(matrix: Tensor, is_packed: bool) -> Tensor:
 def multiply(rows: Tensor, matrix: Tensor, bias: Tensor | None, is_packed: bool) -> Tensor:
     """Return rows x matrix + bias, shape (..., n, O), in the product's dtype; TorchScript-compatible.
 
-    `rows` have the dtype that the matrix had before `pack`; the bias is float32, shape (..., O).
+    `rows` have the dtype that the matrix had before `pack`; `bias` has shape (..., O), or is None.
     """
     rows = rows.to(matrix.dtype)
     if is_packed:

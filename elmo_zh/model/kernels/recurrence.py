@@ -2,9 +2,8 @@
 
 With z = [x, h_before] W + b, split into i, j, f, o: c = clip(sigmoid(f + 1) c_before + sigmoid(i) tanh(j)), m =
 sigmoid(o) tanh(c), h = clip(m W_p). Writing the gradient by hand lets each weight's gradient be one product over all
-steps. On a CPU the two directions run side by side, each on its own cores with packed matrices; elsewhere every
-operation computes both. Products run in one dtype (float32 or bfloat16), cells, gates and sums in the dtype of the
-bias.
+steps. On a CPU the two directions run side by side, each on half of the threads; elsewhere every operation computes
+both. Products run in one dtype (float32 or bfloat16); cells, gates and sums have the dtype of the bias.
 
 The cell follows TensorFlow 1's LSTMCell with num_proj, as the published biLM uses it: gates in the order input,
 candidate, forget, output; 1 added to the forget gate, with the bias; the cell state clipped before it is read. The
@@ -48,7 +47,7 @@ class Clips(NamedTuple):
 def step_forward(z: Tensor, before: Tensor, clip: float, gates: Tensor, cell: Tensor, tanh_cell: Tensor) -> Tensor:
     """Return the cell's output before the projection, m = o tanh(c), with c = clip(f c_before + i j).
 
-    A clip of 0 means none. `gates` (which may be z itself), `cell` and `tanh_cell` are filled.
+    A clip of 0 means no clipping. `gates` (which may be z itself), `cell` and `tanh_cell` are filled.
     """
     D = before.size(-1)
     i, j, f, o = gates.narrow(-1, 0, D), gates.narrow(-1, D, D), gates.narrow(-1, 2 * D, D), gates.narrow(-1, 3 * D, D)
@@ -95,7 +94,7 @@ def step_backward(
 
 
 class PreparedWeights(NamedTuple):
-    """A layer's weights as a training loop takes them; the backward loop takes transposed matrices."""
+    """A layer's weights as the loops over time take them; the backward loop takes transposed matrices."""
 
     # For input and previous output together, prepared by `pack`, shape (I + P, 4D); backward its transpose.
     matrix: Tensor
@@ -166,7 +165,7 @@ def loop_backward(
     """Run backward over time with transposed weights; fill the gradients of inputs and z, and add to the bias gradient.
 
     `d_outputs`, in the dtype of products, is replaced by the gradient of each h before its clip. `first_cell` is the
-    state carried in, shape (B, D).
+    cell state carried in, shape (B, D).
     """
     d_inputs, d_z, gates, keep = gradients.inputs, gradients.z, trace.gates, starts.keep
     width, P = d_inputs.size(-1), d_outputs.size(-1)
@@ -377,7 +376,7 @@ def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_w
 
 
 def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = False) -> PreparedWeights:
-    """Return the weights as the loops use them, with W, shape (..., I + P, 4D), transposed for the backward run."""
+    """Return the weights as the loops use them; for the backward run, W, (..., I + P, 4D), and W_p are transposed."""
     is_packed = can_pack(weights.bias, dtype)
 
     def prepare(matrix: Tensor) -> Tensor:

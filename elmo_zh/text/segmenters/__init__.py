@@ -1,4 +1,4 @@
-"""Build segmenters by name, including the two that need no dictionary: whitespace and character."""
+"""Build segmenters by name, and define the two simplest ones: whitespace and character."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class SegmenterModule(Protocol):
     TAKES_USER_DICTIONARY: bool
 
     def build(self, config: TextConfig, user_dictionary: Path | None) -> Segmenter:
-        """Return the function that turns a normalised sentence into tokens; called once in each process.
+        """Return the function that turns a normalised sentence into tokens.
 
         Together the tokens must hold all characters of the sentence but spaces (U+0020), in order.
 
@@ -63,7 +63,7 @@ def build_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> 
 
 
 def describe_segmenter(config: TextConfig, user_dictionary: Path | None = None) -> dict[str, str]:
-    """Return everything that must match to get the same tokens: name, versions, digests, and a plug-in's package."""
+    """Return what identifies a segmenter: its name, versions and digests, and the package of a plug-in."""
     described = {"name": config.segmenter, "version": "1", **describe_script(config.script)}
     if package := SEGMENTERS.package_of(config.segmenter):
         described["package"], described["version"] = package

@@ -59,7 +59,7 @@ def _dictionary_fields() -> list[str]:
 
 
 def _word_counts() -> tuple[dict[str, int], int]:
-    """Return what `jieba.Tokenizer.gen_pfdict` does, in half the time: word counts (0 for prefixes), and their sum."""
+    """Return what jieba's `gen_pfdict` returns, in half the time: word counts (0 for prefixes), and their sum."""
     fields = _dictionary_fields()
     numbers = [int(count) for count in fields[1::3]]
     counts = dict(zip(fields[0::3], numbers, strict=True))
@@ -72,7 +72,7 @@ def _word_counts() -> tuple[dict[str, int], int]:
 
 
 def _new_tokenizer(counts: dict[str, int], total: int) -> Any:
-    """Return a jieba tokenizer that reads no cache file: jieba unmarshals that from the shared temporary folder."""
+    """Return a jieba tokenizer without the cache file, which jieba unmarshals from the shared temporary folder."""
     import jieba
 
     tokenizer = jieba.Tokenizer()
@@ -95,7 +95,7 @@ def describe() -> dict[str, str]:
 
 
 def limit_runs(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a segmenter that drops spaces and passes at most `RUN_LIMIT` characters in a row to `segment`.
+    """Return a segmenter that drops spaces, and cuts runs of more than `RUN_LIMIT` characters for `segment`.
 
     Text without a longer run gets the tokens that `segment` gives to the whole text. A longer run is segmented in
     windows of `RUN_LIMIT` characters; the next window begins at the first token that reaches into the last `OVERLAP`

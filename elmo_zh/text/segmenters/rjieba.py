@@ -1,8 +1,8 @@
-"""The segmenter rjieba: jieba written in Rust, many times faster, and corrected to return the same tokens.
+"""The segmenter rjieba: jieba written in Rust, many times faster, and corrected to return almost the same tokens.
 
-The package differs from jieba in two ways, found by comparing both on real text (docs/segmenters.md): it keeps Latin
-letters and digits together across signs (F-16, 1.2.3), and its runs of Han include characters that jieba does not know.
-Both are corrected here, so that rjieba changes the speed and not the segmentation.
+A comparison on real text (docs/segmenters.md) showed two main differences from jieba: the package keeps Latin letters
+and digits together across signs (F-16, 1.2.3), and its runs of Han include characters that jieba does not know. This
+module corrects both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATIN_TOKEN = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return rjieba's segmenter, corrected to return the tokens of jieba."""
+    """Return rjieba's segmenter, corrected where it differs from jieba."""
     try:
         from rjieba import Jieba
     except ImportError:

@@ -39,7 +39,7 @@ def load_user_dictionary(path: Path, config: TextConfig, add_word: AddWord) -> N
 
 
 def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return a segmenter that keeps Latin words whole, though an entry occurs inside them (ens in license)."""
+    """Return a segmenter that keeps Latin words whole even if an entry occurs inside them (ens in license)."""
 
     def segment_joined(sentence: str) -> list[str]:
         joined = [""]
