@@ -53,9 +53,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
     Nothing is learned: `fit` just loads the model and checks the settings, and `transform` works without it. The model
-    is loaded when it is first needed, once for all estimators of a process that use it (the last four models are kept),
-    and left out of pickles: a copy in another process loads it from its folder, and refuses any model other than the
-    one it was fitted with.
+    is loaded when it is first needed, and shared by the estimators of a process that use it on the same device with the
+    same precision (the last four models are kept). Pickles leave it out: a copy in another process loads it from its
+    folder, and refuses any model other than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
@@ -149,7 +149,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
     def _load(self, digest: str = "") -> ElmoEmbedder:
-        """Load the model, or reuse one with this digest loaded from its folder before, whatever is there now."""
+        """Load the model, or reuse one with this digest loaded from its folder earlier, even if that has changed."""
         folder = find_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")

@@ -170,7 +170,7 @@ def _set_layers(doc: Doc, layers: NDArray[np.float32]) -> None:
 
 
 def _layers(doc: Doc) -> NDArray[np.float32] | None:
-    """Return the layers of a document; raise ValueError if its tokens were merged or split."""
+    """Return the layers of a document, or None; raise ValueError if the number of its tokens has changed."""
     layers: NDArray[np.float32] | None = doc.user_data.get("elmo_layers")
     if layers is not None and layers.shape[1] != len(doc):
         raise ValueError(
