@@ -101,7 +101,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle.
-            ElmoZhError: If the precision is not one of those listed, or the device is not available.
+            ElmoZhError: If the precision is unknown or does not work on the device, or there is no GPU for cuda.
             ValueError: If device, pool or layers is not one of those listed.
         """
         embedder = self._load()
@@ -122,8 +122,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle, or not the model of `fit`.
+            ElmoZhError: As in `fit`.
             ValueError: If device, pool or layers is not one of those listed, or X is a single string.
-            TypeError: If an item of X is not a string, or X is a table.
+            TypeError: If X is not an iterable of strings, but a table, for example.
 
         Warns:
             UnknownWordsWarning: If the share of unknown words is far higher than in training.

@@ -147,7 +147,7 @@ def create_component(
 
     Raises:
         BundleError: If the folder is not a valid bundle.
-        ElmoZhError: If the precision is not one of those listed, or the device is not available.
+        ElmoZhError: If the precision is unknown or does not work on the device, or there is no GPU for cuda.
         ValueError: If the device or the layer is not one of those listed.
     """
     return ElmoComponent(ElmoEmbedder.load(model, device, precision), layer)
