@@ -124,7 +124,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             BundleError: If the folder is not a valid bundle, or not the model of `fit`.
             ElmoZhError: As in `fit`.
             ValueError: If device, pool or layers is not one of those listed, or X is a single string.
-            TypeError: If X is not an iterable of strings, but a table, for example.
+            TypeError: If X is not iterable or is a table, or an item of X is not a string.
 
         Warns:
             UnknownWordsWarning: If the share of unknown words is far higher than in training.
