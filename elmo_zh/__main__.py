@@ -1,4 +1,4 @@
-"""`python -m elmo_zh`."""
+"""Runs the command line: `python -m elmo_zh`."""
 
 from elmo_zh.cli import main
 

@@ -11,7 +11,10 @@ _GIGABYTE = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep freed memory, since requesting pages from the kernel takes a good part of a training step."""
+    """Have glibc keep freed memory, since requesting it from the kernel again slows down training.
+
+    Other C libraries are left as they are.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _GIGABYTE)
@@ -26,7 +29,10 @@ def peak_memory_bytes() -> int:
 
 
 def keep_few_kernels() -> None:
-    """Limit oneDNN's caches, which would grow to half a gigabyte on a long text. Call this before torch is imported."""
+    """Limit oneDNN's caches, which can grow to half a gigabyte. Call this before torch is imported.
+
+    Limits that the environment already sets are kept.
+    """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "64")
 
@@ -41,8 +47,8 @@ def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -
     """Make idle OpenMP threads go to sleep sooner. Call this before torch is imported.
 
     By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other LM needs
-    (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Values that
-    the environment already sets are kept.
+    (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Nothing
+    changes if the environment already sets GOMP_SPINCOUNT or OMP_WAIT_POLICY.
     """
     if not any(name in environment for name in _SETTINGS):
         environment["GOMP_SPINCOUNT"] = _SPIN_COUNT

@@ -49,7 +49,7 @@ class Engine:
         self._executor, self._num_ahead, self._killed, self._is_remote = executor, num_ahead, killed, is_remote
 
     def run(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Do `work` on tasks, read one by one, and yield each task with its result as soon as it finishes."""
+        """Do `work` on tasks, which are read one by one; yield each with its result as soon as it finishes."""
         upcoming, submitted = iter(tasks), dict[Future[Result], Task]()
         try:
             while True:
@@ -112,7 +112,7 @@ class EngineChoice:
         return (self.num_workers or os.cpu_count() or 1) if num_bytes >= _SMALL_BYTES else 1
 
     def started(self, num_bytes: int) -> AbstractContextManager[Engine]:
-        """Start the chosen engine for work on `num_bytes` of text; it stops when the block ends."""
+        """Return a context manager that starts and stops the chosen engine for `num_bytes` bytes of text."""
         if self.kind == "dask":
             return dask_workers(self.scheduler)
         num_processes = self.num_processes(num_bytes)
@@ -156,7 +156,7 @@ def _end_after(main: BaseProcess) -> None:
 
 
 class Shared(Generic[Value]):
-    """A value that many tasks share, such as work that needs a model: a worker unpickles it once, on first use."""
+    """A value that many tasks share, such as work that needs a model: a worker unpickles it on first use."""
 
     def __init__(self, value: Value) -> None:
         self._value: Value | None = value

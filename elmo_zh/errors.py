@@ -1,4 +1,4 @@
-"""Errors that the user can fix. Each message is one line: what, where, found versus expected, and the next step."""
+"""Errors that the user can fix. A message is one line: what is wrong and where, and usually the next step."""
 
 from typing import Self
 
@@ -14,7 +14,7 @@ class ElmoZhError(Exception):
 
     @classmethod
     def damaged(cls, path: object, reason: object, again: str = "") -> Self:
-        """Return the error for a file that is not as it was written; `again` is the command that writes it."""
+        """Return the error for a damaged file; `again` is the command that writes it, if there is one."""
         message = _("{path} is damaged ({reason}). Copy it again, or recreate it.")
         if again:
             message = _("{path} is damaged ({reason}). Recreate it with: {command}")
@@ -29,15 +29,15 @@ class ElmoZhError(Exception):
 
     @classmethod
     def missing(cls, path: object, again: str = "") -> Self:
-        """Return the error for a file that should be there; `again` is the command that writes it."""
-        message = _("{path} is missing. Check the path, or copy or recreate it.")
+        """Return the error for a missing file; `again` is the command that writes it, if there is one."""
+        message = _("{path} is missing. Check the path; if it is right, copy or recreate the file.")
         if again:
             message = _("{path} is missing. Create it with: {command}")
         return cls(message.format(path=path, command=again))
 
     @classmethod
     def unfit(cls, path: object, other: object, again: str) -> Self:
-        """Return the error for a file that does not belong to another one or to a setting."""
+        """Return the error for a file that does not match `other`, a file or a setting; `again` writes the file."""
         message = _("{path} does not match {other}. Recreate it with: {command}")
         return cls(message.format(path=path, other=other, command=again))
 
@@ -68,11 +68,11 @@ NO_EFFECT = N_("{name} has no effect with {other}.")
 
 
 class ConfigError(ElmoZhError):
-    """A setting is unknown, has the wrong type or is out of range."""
+    """A setting or an option is unknown, or its value is invalid."""
 
 
 class OptionError(ConfigError):
-    """A command-line option has an invalid value, or two options contradict each other."""
+    """A command-line option is invalid, contradicts another one, or needs one that is missing."""
 
     @classmethod
     def together(cls, option: str, other: str) -> Self:
@@ -82,7 +82,7 @@ class OptionError(ConfigError):
 
 
 class CorpusError(ElmoZhError):
-    """The given text cannot be read, or contains nothing to read."""
+    """The given texts or data cannot be read or used."""
 
     @classmethod
     def no_text(cls, names: object) -> Self:
@@ -94,19 +94,19 @@ INSIDE_RUN = N_("{path} is inside {run}, and a run cannot start from its own fil
 
 
 class RunError(ElmoZhError):
-    """A file in a run folder is missing, or does not match what the command needs."""
+    """A run or a task cannot be used or continued, for example because a file is missing or damaged."""
 
 
 class BundleError(ElmoZhError):
-    """A model bundle is missing or damaged, or its files do not match its description."""
+    """A model is missing, damaged or not the expected one, or lacks what the command needs."""
 
 
 class OutputError(ElmoZhError):
-    """An output already exists or cannot be written."""
+    """An output already exists or cannot be written, or an earlier output is missing or damaged."""
 
 
 class FullDiskError(OutputError):
-    """An output does not fit on its disk; the same command resumes once there is space."""
+    """An output does not fit on its disk."""
 
 
 class ClusterError(ElmoZhError):

@@ -44,7 +44,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class TextCost:
-    """The exact cost of text under a model, its negative log-probability, with the counts to interpret it."""
+    """The exact cost of text under a model, its negative log-probability, with the counts needed to interpret it."""
 
     num_sentences: int = 0  # number of sentences with a token
     num_tokens: int = 0
@@ -92,7 +92,7 @@ def batch_costs(
     """Score sentences of input ids in batches; return each batch's nats under each LM, float64, shape (batches, 2).
 
     With a `share` (rank, size), only every size-th batch is scored, starting at number `rank`; the others cost zero. So
-    the sum over the ranks has the same batches in the same order as with one rank.
+    the arrays of all ranks add up to the array of a single rank.
     """
     rank, size = share
     lengths = [len(sentence) + 2 for sentence in sentences]
@@ -129,8 +129,8 @@ def sentence_costs(
     """Return the cost of each prediction in sentences of input ids, in nats, from the model's start state.
 
     The costs of n words have shape (2, n + 1): column k is for word k under the forward and the backward LM; the last
-    column is for the mark that each LM predicts at its end, </S> and <S>. Sentences that begin or end alike, such as
-    minimal pairs, share most of the work.
+    column is for the mark that each LM predicts at its end, </S> and <S>. For sentences that begin or end alike, such
+    as minimal pairs, the sum over the vocabulary is computed once for each context that they share.
     """
     scorer, costs = _Scorer(weights, lexicon), [np.empty((2, 0))] * len(sentences)
     for batch in iter_length_sorted([len(sentence) + 2 for sentence in sentences], BATCH_TOKENS):

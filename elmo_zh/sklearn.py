@@ -53,9 +53,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features = ElmoVectorizer("runs/latest/model", pool="mean").transform(["今天天气很好", "苹果很甜"])  # (2, 2P)
 
     Nothing is learned: `fit` just loads the model and checks the settings, and `transform` works without it. The model
-    is loaded when it is first needed, once for all estimators of a process that use it (the last four models are kept),
-    and left out of pickles: a copy in another process loads it from its folder, and refuses any model other than the
-    one it was fitted with.
+    is loaded when it is first needed, and shared by the estimators of a process that use it on the same device with the
+    same precision (the last four models are kept). Pickles leave it out: a copy in another process loads it from its
+    folder, and refuses any model other than the one it was fitted with.
 
     Attributes:
         model_digest_: The digest of the model; set by `fit`.
@@ -101,7 +101,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle.
-            ElmoZhError: If the precision is not one of those listed, or the device is not available.
+            ElmoZhError: If the precision is unknown or does not work on the device, or there is no GPU for cuda.
             ValueError: If device, pool or layers is not one of those listed.
         """
         embedder = self._load()
@@ -122,8 +122,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             BundleError: If the folder is not a valid bundle, or not the model of `fit`.
+            ElmoZhError: As in `fit`.
             ValueError: If device, pool or layers is not one of those listed, or X is a single string.
-            TypeError: If an item of X is not a string, or X is a table.
+            TypeError: If X is not iterable or is a table, or an item of X is not a string.
 
         Warns:
             UnknownWordsWarning: If the share of unknown words is far higher than in training.
@@ -149,7 +150,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
     def _load(self, digest: str = "") -> ElmoEmbedder:
-        """Load the model, or reuse one with this digest loaded from its folder before, whatever is there now."""
+        """Load the model, or reuse one with this digest loaded from its folder earlier, even if that has changed."""
         folder = find_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")

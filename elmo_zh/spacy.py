@@ -147,7 +147,7 @@ def create_component(
 
     Raises:
         BundleError: If the folder is not a valid bundle.
-        ElmoZhError: If the precision is not one of those listed, or the device is not available.
+        ElmoZhError: If the precision is unknown or does not work on the device, or there is no GPU for cuda.
         ValueError: If the device or the layer is not one of those listed.
     """
     return ElmoComponent(ElmoEmbedder.load(model, device, precision), layer)
@@ -170,7 +170,7 @@ def _set_layers(doc: Doc, layers: NDArray[np.float32]) -> None:
 
 
 def _layers(doc: Doc) -> NDArray[np.float32] | None:
-    """Return the layers of a document; raise ValueError if its tokens were merged or split."""
+    """Return the layers of a document, or None; raise ValueError if the number of its tokens has changed."""
     layers: NDArray[np.float32] | None = doc.user_data.get("elmo_layers")
     if layers is not None and layers.shape[1] != len(doc):
         raise ValueError(

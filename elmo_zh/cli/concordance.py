@@ -232,9 +232,9 @@ class FrequencyOptions(CountOptions):
 def frequencies(common: Common, /, files: tuple[str, ...], texts: TextChoice, options: FrequencyOptions) -> None:
     """Count words and phrases, and show how evenly they are spread.
 
-    Each row has the count, the count per million tokens, and the dispersion over the parts: Gries' DP, normalised,
-    from 0 (as even as possible) to 1 (as uneven as possible). Parts are the sources, or the values of the column
-    given with --by.
+    Each row has the count and the count per million tokens. If the text has several parts, the row for the whole text
+    also has the dispersion over them: Gries' DP, normalised, from 0 (as even as possible) to 1 (as uneven as possible).
+    Parts are the sources, or the values of the column given with --by.
 
     \b
     Example:

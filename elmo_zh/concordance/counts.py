@@ -59,7 +59,10 @@ class Frequency:
 def frequencies(
     name: str, table: TokenTable, wanted: NDArray[np.bool_], lines: Counts, column: Column, *, by_part: bool
 ) -> list[Frequency]:
-    """Return the frequency in the wanted lines and, if `by_part`, in their parts; `lines` has one per occurrence."""
+    """Return the frequency of a word in all wanted lines and then, if `by_part`, for each value of the column.
+
+    `lines` has the line number of each occurrence. Values whose lines have no tokens are left out.
+    """
     tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)
     counts = np.bincount(column.codes[lines], minlength=len(sizes))
@@ -113,7 +116,8 @@ def dispersion(counts: Counts, sizes: Counts) -> float | None:
 def log_likelihood(observed: Floats, first: Floats, second: Floats, total: Floats | float) -> Floats:
     """Return the G2 of n 2x2 tables, negative where `observed` is below its expected value, float64, shape (n,).
 
-    `observed` is one cell of each table, `first` and `second` are the sums of its row and its column.
+    `observed` is one cell of each table, `first` and `second` are the sums of its row and its column, and `total` is
+    the sum of all cells.
     """
     from scipy.special import rel_entr
 
@@ -139,7 +143,10 @@ class Collocate:
 
 
 def collocates(found: Concordance, window: tuple[int, int], *, least: int = 1) -> list[Collocate]:
-    """Return the words within a window of tokens around the matches, on the same line, by descending G2."""
+    """Return the words that occur at least `least` times in the windows around the matches, by descending G2.
+
+    A window is a number of tokens to the left and to the right, on the same line. Punctuation is left out.
+    """
     table = found.table
     inside = window_tokens(found, window)
     nodes = np.unique(np.concatenate([np.empty(0, np.int64), *map(np.arange, found.first, found.end)]))
@@ -161,7 +168,7 @@ def collocates(found: Concordance, window: tuple[int, int], *, least: int = 1) -
 
 
 def _rows(columns: Iterable[Sequence[Any] | NDArray[Any]], order: Counts) -> list[tuple[Any, ...]]:
-    """Return rows with plain numbers from columns, in an order."""
+    """Turn columns into rows in the given order, with Python numbers instead of NumPy numbers."""
     return [*zip(*(np.array(column, object)[order].tolist() for column in columns), strict=True)]
 
 
@@ -193,7 +200,11 @@ class Keyword:
 def compare_words(
     first: tuple[TokenTable, NDArray[np.bool_]], second: tuple[TokenTable, NDArray[np.bool_]], *, least: int = 5
 ) -> list[Keyword]:
-    """Compare the words in two sets of lines, each a table with selected lines; return them by descending G2."""
+    """Compare the words in two sets of lines, each a table and a mask of its lines; return them by descending G2.
+
+    Punctuation and words that occur fewer than `least` times in both sets together are left out.
+    Raise ElmoZhError if a set has no tokens.
+    """
     from scipy.stats import chi2, false_discovery_control
 
     (one, one_size), (other, other_size) = _counts_by_word(*first), _counts_by_word(*second)
@@ -234,7 +245,10 @@ class NewWord:
 
 
 def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: Reporter) -> Iterator[str]:
-    """Yield the runs of Han characters in texts, normalised by `config`; None joins the tokens of segmented texts."""
+    """Yield the runs of Han characters in texts, which are normalised by `config`.
+
+    Without a `config`, the texts are segmented, and only their spaces are removed.
+    """
     normalise = build_normaliser(config) if config else (lambda line: "".join(line.split()))
     with reporter.progress("lines", unit="lines") as progress:
         for text in texts:
@@ -244,7 +258,7 @@ def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: R
 
 
 def word_finder(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], bool]:
-    """Return a function that tests whether a word is in the segmenter's dictionary or the user dictionary."""
+    """Return a function that tests whether the segmenter, without a hidden Markov model, keeps a word whole."""
     # With its hidden Markov model, jieba would also accept strings that are in no dictionary.
     segment = build_segmenter(replace(config, jieba_hmm=False), user_dictionary)
     return lambda word: segment(word) == [word]
@@ -264,7 +278,7 @@ def find_new_words(
 ) -> list[NewWord]:
     """Return candidates for new words that `is_known` does not accept, by descending sum of PMI and entropy.
 
-    `runs` returns the runs of Han characters of a corpus; it is called twice, with the reporter and silently.
+    `runs` returns the runs of Han characters of a corpus; it is called twice, the second time with a silent reporter.
     """
     counts = count_strings(runs(reporter), limits.min_count)
     frequent = (text for text, count in counts.most_common() if len(text) > 1 and count >= limits.min_count)
@@ -278,7 +292,7 @@ def find_new_words(
 
 
 def count_strings(runs: Iterable[str], least: int) -> Counter[str]:
-    """Count all characters, and the strings of a candidate's length that occur at least `least` times.
+    """Count all characters, and the strings of the lengths in LENGTHS that occur at least `least` times.
 
     If there are more than MOST_STRINGS distinct strings, rare ones are dropped.
     """

@@ -52,7 +52,7 @@ class ConcordanceLine:
         return self.line.text[:start], self.line.text[start:end], self.line.text[end:]
 
     def described(self) -> dict[str, Any]:
-        """Return the line as JSON values, in the order of the table's columns."""
+        """Return the line as JSON values, in the order of the columns of the output."""
         left, node, right = self.parts
         place = {"source": self.line.source, "line": self.line.number, "start": self.start, "end": self.end}
         around = {"left": left, "node": node, "right": right}
@@ -91,7 +91,7 @@ class Concordance:
         return Concordance(self.table, self.first[places], self.end[places], self.numbers[places], figures)
 
     def sample(self, size: int, seed: int) -> "Concordance":
-        """Return a random sample of the matches, in their original order."""
+        """Return a random sample of at most `size` matches, in their original order."""
         chosen = np.random.default_rng(seed).permutation(len(self))[:size]
         return self.take(np.sort(chosen))
 
@@ -111,7 +111,7 @@ class Concordance:
         return self.table.lines_of(self.first)
 
     def sorted_by(self, keys: Sequence[str]) -> "Concordance":
-        """Return the matches sorted by keys, the most important first; ties keep their order.
+        """Return the matches sorted by keys, most important key first; ties keep their order.
 
         A key is 1L to 9L or 1R to 9R, node, a column, usage, or cosine (in descending order). A leading - reverses the
         order.
@@ -136,7 +136,7 @@ class Concordance:
         return column.ranks()[column.codes[self.lines]]
 
     def _ranks_beside(self, distance: int, side: str) -> NDArray[Any]:
-        """Return the rank of the token at a given distance; -1 where the line has no such token."""
+        """Return the rank of the token at a distance from each match; -1 where the line has no such token."""
         places = self.first - distance if side == "L" else self.end + distance - 1
         lines = self.lines
         is_inside = (places >= self.table.first_tokens(lines)) & (places < self.table.ends[lines])
@@ -201,7 +201,7 @@ class ReadTexts:
         return self.index
 
     def note_types(self, names: Iterable[str], reporter: Reporter) -> None:
-        """Report how each column is compared and sorted, if it holds dates or if some cells are of another type."""
+        """Report how each column is compared and sorted, if it has dates, or numbers mixed with other cells."""
         for name in dict.fromkeys(names):
             note_type(self.table.columns, name, reporter)
 
@@ -209,7 +209,10 @@ class ReadTexts:
 def note_longer_words(
     table: TokenTable, word: str, reporter: Reporter, wanted: NDArray[np.bool_] | None = None
 ) -> None:
-    """Report how often a word also occurs inside longer words, which are not its occurrences, in the wanted lines."""
+    """Report how often a word also occurs inside longer words in the wanted lines, if it does.
+
+    Nothing is reported about phrases and wildcards.
+    """
     if word.split() != [word] or set(word) & {ANY, ONE}:
         return
     wider = f"{ANY}{word}{ANY}"
@@ -232,7 +235,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with a figure `cosine`, the similarity to match number `like`; NaN without a vector."""
+    """Return the matches with a figure `cosine`: the similarity to match number `like`, or NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError.unexpected(f"--like {like}", first_ten([*map(str, found.numbers.tolist())]))
@@ -265,7 +268,7 @@ def match_usages(
 
 
 def save_concordance(found: Concordance, output: Path) -> None:
-    """Write the concordance lines; in the vertical format, each token is on its own line."""
+    """Write the concordance lines: one token per line if the suffix is .vrt, otherwise one match per row."""
     if output.suffix != ".vrt":
         save_rows((line.described() for line in found), output)
         return

@@ -1,4 +1,4 @@
-"""The tokens of an index or of newly segmented text, queries for them, and conditions on the columns of their lines."""
+"""The tokens of an index or of other texts, queries for them, and conditions on the columns of their lines."""
 
 import re
 from array import array
@@ -75,7 +75,7 @@ class TokenTable:
 
     @classmethod
     def of_index(cls, index: ContextIndex) -> "TokenTable":
-        """Open the tokens of an index as a table; its arrays are memory-mapped."""
+        """Return the tokens of an index, memory-mapped, as a table."""
         tokens, ends = index.tokens()
         return cls(
             spellings=index.distinct_tokens,
@@ -87,7 +87,7 @@ class TokenTable:
         )
 
     def folded(self, fold: Callable[[str], str]) -> "TokenTable":
-        """Return the table with lines folded as a whole, which may change more than folding each token."""
+        """Return the table with each line folded as a whole, so that `fold` sees characters in context."""
         numbers: dict[str, int] = {}
         words = np.empty(len(self.words), np.int32)
         for first, end in zip(np.append(0, self.ends[:-1]).tolist(), self.ends.tolist(), strict=True):
@@ -111,8 +111,8 @@ class TokenTable:
         Without a `preparation`, the texts are already segmented, and the tokens are taken as they are.
         With `fold`, which keeps the length of a text, the folded lines are segmented.
 
-        Long lines are cut as in an index, so that the context of a match is never a whole text. Blank lines are left
-        out. Lines that were not selected have no tokens and no text, only columns, which conditions refer to.
+        Long lines are cut as in an index. Blank lines are left out. Lines that `wanted` refuses have no tokens and no
+        text, only columns, which conditions refer to.
         """
         kept, reporter = _Lines(), reporter or SilentReporter()
         is_segmented = preparation is None or preparation.keeps_tokens
@@ -129,7 +129,7 @@ class TokenTable:
 def _iter_lines(
     texts: Iterable[InputText], reporter: Reporter, *, segmented: bool
 ) -> Iterator[tuple[IndexedLine, Mapping[str, str]]]:
-    """Yield the lines of texts with their columns; long lines are cut as in an index, which is reported once."""
+    """Yield the lines of texts with their columns; long lines are cut as in an index, with one warning."""
     hints = Hints(reporter)
     for text in texts:
         num_cuts = 0
@@ -185,7 +185,7 @@ class Query:
 
     The query is a list of items: characters, the two wildcards, and ends of tokens. A state is the set of places in
     the list, as the bits of a number, where a search may be after some tokens. Reading a token takes time
-    proportional to its length, and `find_matches` does it once for each state and distinct token.
+    proportional to its length, and `find_matches` reads distinct tokens rather than every occurrence.
     """
 
     def __init__(self, query: str) -> None:
@@ -213,11 +213,11 @@ class Query:
         return self._skipping(1)
 
     def _skipping(self, state: int) -> int:
-        """Return a state with the places that are reached because * may stand for nothing."""
+        """Add to a state the places that are reached because * may stand for nothing."""
         return state | (state & self._any) << 1
 
     def after(self, state: int, token: str) -> int:
-        """Return the state after a token."""
+        """Return the state after a token; 0 if no match is possible any more."""
         for character in token:
             literal = 0 if character in (ANY, ONE, _BORDER) else self._literals.get(character, 0)
             state = self._skipping((state & (literal | self._one)) << 1 | state & self._any)
@@ -235,7 +235,7 @@ def find_matches(table: TokenTable, query: Query) -> Matches:
     states, numbers = [0, query.start], {0: 0, query.start: 1}
 
     def states_after(state: int, words: Iterable[int]) -> NDArray[np.int32]:
-        """Return the number of the state after each of these words, by the number of the word."""
+        """Return the number of the state after each word, shape (V,); 0 for all but these words."""
         reached = np.zeros(len(table.spellings), np.int32)
         for word in words:
             after = query.after(states[state], table.spellings[word])
@@ -278,7 +278,10 @@ def _without_overlaps(matches: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def may_match(queries: Iterable[str], fold: Callable[[str], str]) -> Callable[[str], bool]:
-    """Return a test of whether any query may match a normalised line without spaces; without queries, any line may."""
+    """Return a function that tests whether any query may match a normalised line without spaces.
+
+    Without queries, it accepts any line.
+    """
     pieces = [[piece for piece in re.split(r"[\s*?]+", query) if piece] for query in queries]
     return lambda text: (
         not pieces or any(all(piece in folded for piece in parts) for folded in [fold(text)] for parts in pieces)
@@ -321,12 +324,12 @@ def _parts(condition: str) -> Iterator[tuple[str, str, str]]:
 
 
 def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str | None) -> NDArray[np.bool_]:
-    """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, (L,); None: all.
+    """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,).
 
-    The operators are = (or ==) != < <= > >= and ~, which searches for a regular expression. Values are compared by the
-    type of the column: as numbers, as dates, or as text; in a column of text, < and the like compare with a number the
-    cells that are numbers. Cells of another type meet only ~ and, if the value is of another type too, = and !=.
-    Raise ConfigError if no line meets the condition.
+    Without a condition, all lines do. The operators are = (or ==) != < <= > >= and ~, which searches for a regular
+    expression. Values are compared by the type of the column: as numbers, as dates, or as text. In a column of text,
+    < <= > >= with a number compare only the cells that are numbers. Cells of another type meet only ~ and, if the value
+    is of another type too, = and !=. Raise ConfigError if the condition is invalid or no line meets it.
     """
     kept = np.ones(num_lines, np.bool_)
     for quoted, sign, value in _parts(condition) if condition is not None else ():
@@ -346,7 +349,7 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
 
 
 def compile_expression(expression: str, option: str) -> re.Pattern[str]:
-    """Compile the regular expression that an option gives; raise ConfigError if it is not one."""
+    """Compile the regular expression given by an option; raise ConfigError if it is invalid."""
     try:
         return re.compile(expression)
     except re.error as error:

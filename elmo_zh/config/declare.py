@@ -157,7 +157,7 @@ class Value:
         if isinstance(self.choices, Registry):
             return self.choices.described(say)
         if self.choices is not None:
-            return ", ".join(self.choices)
+            return say(", ").join(self.choices)
         kind = say(self.expects or _KINDS.get(self.kind, _PAIRS))
         return f"{kind} ({self.limits()})" if self.limits() else kind
 

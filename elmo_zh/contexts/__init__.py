@@ -163,7 +163,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftShown(DriftOptions):
-    """All options of `drift`: also which words to use, and what to show."""
+    """The options of `drift`: what is compared and how, which words to use, and what to show."""
 
     words: Path | None = declare(
         None,

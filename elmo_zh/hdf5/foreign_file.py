@@ -1,8 +1,8 @@
 """Read untrusted HDF5 files in a separate process, because they can corrupt memory inside the HDF5 library.
 
 Every file that came with a model is untrusted, even if the model is installed: no record beside a file proves where it
-comes from. For each file, a process starts, says where the numbers are in it, copies those that are compressed or of a
-rare type to a temporary file, and ends (`reader_process.py`).
+comes from. For each file, a process (`reader_process.py`) reports where the floats are, copies those that are stored in
+chunks or in a rare type to a temporary file, and ends.
 """
 
 import mmap
@@ -49,7 +49,7 @@ class _Array(Struct):
 
 
 class _Header(Struct):
-    """A file's floats, the values of its strings, the types of the rest; or why it cannot be read."""
+    """The places of a file's floats, the values of its strings and the types of the rest, or why it cannot be read."""
 
     arrays: dict[str, _Array] = {}
     strings: dict[str, list[str]] = {}
@@ -58,7 +58,7 @@ class _Header(Struct):
 
 
 class ForeignFile:
-    """An untrusted HDF5 file: by name, the shapes of floats, the values of strings, the types of all other datasets."""
+    """The datasets of an untrusted HDF5 file by name: shapes of floats, values of strings, and types of the rest."""
 
     def __init__(self, path: Path) -> None:
         """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""
@@ -95,7 +95,7 @@ class ForeignFile:
         return {*self.shapes, *self.strings, *self._others}
 
     def has_group(self, group: str) -> bool:
-        """Return whether there are datasets in a group at the top level, or one with its name."""
+        """Return whether a group at the top level contains datasets, or a dataset has its name."""
         return any(name.partition("/")[0] == group for name in self.names())
 
     def require_array(self, name: str, shape: tuple[int, ...]) -> None:
@@ -106,9 +106,9 @@ class ForeignFile:
             raise BundleError.damaged(self.path, f"dataset {name} is {there}; expected floats of shape {shape}")
 
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return a dataset of a known shape; raise BundleError unless it is complete and finite.
+        """Return a dataset; raise BundleError unless it holds floats of this shape, complete and finite.
 
-        Two names of one dataset, such as of a tied softmax, share an array.
+        Two names of one dataset share an array, as the two names of a tied softmax do.
         """
         self.require_array(name, shape)
         place = self._arrays[name]

@@ -1,8 +1,8 @@
 """The process that reads one untrusted HDF5 file, with limits and without torch.
 
 Standard input is the file. Standard output becomes one line of JSON, which describes the datasets or the problem with
-them, and then the numbers that are compressed or of a rare type; all others are read from the file itself. A file that
-makes the HDF5 library crash, allocate or loop ends this process only.
+them, and then the floats that are stored in chunks or in a rare type; other floats are read from the file itself. If a
+file makes the HDF5 library crash, loop or use up memory, only this process ends.
 """
 
 import json
@@ -20,7 +20,7 @@ MOST_COMPRESSION, _SMALL_BYTES = 100, 1 << 20  # of a dataset: no weights are co
 
 
 def main(most_bytes: int) -> None:
-    """Copy the HDF5 file on standard input to standard output. From here on, the process can open no other file."""
+    """Set limits, then `copy` from standard input to standard output; the process can open no other file."""
     str(np.dtype("f4"))  # NumPy imports what it needs
     limits = {resource.RLIMIT_FSIZE: most_bytes, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 3}
     if sys.platform != "darwin":  # where each process has hundreds of GB of addresses
@@ -34,7 +34,7 @@ def main(most_bytes: int) -> None:
 
 
 def copy(source: BinaryIO, output: BinaryIO) -> None:
-    """Write the description and the arrays of an HDF5 file, or else the problem with it."""
+    """Write the description of an HDF5 file and the arrays to copy, or else the problem with the file."""
     header: dict[str, Any] = {"arrays": {}, "strings": {}, "others": {}}
     try:
         with h5py.File(source, "r") as file:

@@ -96,7 +96,7 @@ Count = Annotated[int, Meta(ge=0, lt=2**60)]
 
 
 class Description(Struct):
-    """The contents of store.json."""
+    """The contents of store.json that are needed to read the store."""
 
     format: Literal[3]
     id_dtype: Literal["<u2", "<u4"]
@@ -148,7 +148,7 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
     `num_slots` is None in token mode.
 
     Raises:
-        RunError: If the store is damaged, or was encoded with a different vocabulary or for the other mode.
+        RunError: If a file is missing or has the wrong size, or the store is for another vocabulary or mode.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():

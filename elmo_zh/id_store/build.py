@@ -24,7 +24,7 @@ _LINE_END, _EMPTY = 2**32 - 1, 2**32 - 2
 
 
 class _GrowingIds(dict[str, int]):
-    """Ids by word; any other word is added with the next free id above the vocabulary."""
+    """Ids by word; looking up any other word adds it with the next free id above the vocabulary."""
 
     def __init__(self, known: dict[str, int], num_rows: int) -> None:
         super().__init__(known)

@@ -1,1 +1,1 @@
-"""Say what a folder is, what it was made from, its figures, and what to do next: `elmo-zh info`."""
+"""Describe a folder for `elmo-zh info`: its kind, its origin, its figures and, for most kinds, the next step."""

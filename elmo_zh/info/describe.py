@@ -1,4 +1,4 @@
-"""Describe a path, whatever elmo-zh wrote there, as JSON values and as lines."""
+"""Describe folders as JSON values and as lines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -50,7 +50,7 @@ class Description:
 
 
 def rows(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line with its name for each value that is not an empty string or collection."""
+    """Yield a line, `name: value`, for each value that is not an empty string or collection."""
     shown = {name: value for name, value in values.items() if value not in ("", (), [], {})}
     if shown:
         parts = {name: _shown(value, str if name in _SETTINGS else label) for name, value in shown.items()}
@@ -128,7 +128,7 @@ def _checked(path: Path, values: dict[str, Any], lines: list[str], digests: Mapp
 
 
 def _describe_foreign(path: Path) -> Description:
-    """Describe a model of another program by its options; `convert` checks that its files fit together."""
+    """Describe another program's model by its files and its options; `convert` checks that they fit together."""
     options = path / "options.json"
     content = load_options(options) if options.is_file() else {}
     values = {
@@ -141,7 +141,7 @@ def _describe_foreign(path: Path) -> Description:
 
 
 def _lines(values: dict[str, Any], *words: str | Path) -> list[str]:
-    """Return values as lines, and add to both the command to type next."""
+    """Return values as lines; with `words`, add the next command to the values and to the lines."""
     lines = [values["path"], *rows({name: value for name, value in values.items() if name not in ("path", "digests")})]
     if words:
         values["next"] = command(*words)

@@ -1,1 +1,1 @@
-"""Reads sentences with a trained biLM, in float32 and with NumPy alone. docs/reader.md explains how."""
+"""Reads sentences with a trained biLM in NumPy, without PyTorch. docs/reader.md explains how."""

@@ -1,9 +1,9 @@
 """The bidirectional language model (biLM) of Peters et al. (2018), "Deep contextualized word representations".
 
-Shape letters, as in `model.bilm`: B sentences, T steps, N rows of a packed batch, M tokens without the marks, W words,
-P projection, D cell, L layers, V vocabulary. A first axis of 2 is the direction: 0 the forward LM, which reads <S> w1
-.. wn </S>, and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so each runs in a thread if
-there are two cores.
+Shape letters: B sentences, T steps, N rows of a packed batch, M tokens without the marks, W words, P projection,
+D cell, L layers, V vocabulary. A first axis of 2 is the direction: 0 the forward LM, which reads <S> w1 .. wn </S>,
+and 1 the backward LM, which reads </S> wn .. w1 <S>. The two never interact, so they run in two threads if
+`num_threads` allows that.
 """
 
 import os
@@ -36,7 +36,7 @@ _turn = threading.Lock()
 
 
 def num_threads() -> int:
-    """Return how many threads to use: OMP_NUM_THREADS, as for all numerical libraries, else one per core."""
+    """Return how many threads to use: OMP_NUM_THREADS if it is a positive number, else one per available core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else cores
@@ -51,8 +51,8 @@ def _controller() -> ThreadpoolController:
 def threads(count: int) -> Iterator[Callable[[list[Callable[[], Result]]], list[Result]]]:
     """Yield a function that runs tasks in up to `count` threads and returns their results in order.
 
-    Each product runs on one thread, whatever the number of threads, so that results do not depend on it. Callers in
-    several threads take turns.
+    Each matrix product runs on one thread, so that results do not depend on `count`. Callers in several threads take
+    turns.
     """
     with _turn, _controller().limit(limits=1, user_api="blas"):
         if count == 1:
@@ -79,11 +79,11 @@ class CharacterShape:
 
     @property
     def num_filters(self) -> int:
-        """Total number of filters of all widths (N)."""
+        """Total number of filters of all widths."""
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: always with word embeddings, otherwise if N is not the output width."""
+        """Return whether a projection follows: with word embeddings, or if there are not `output_dim` filters."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 
@@ -128,12 +128,12 @@ class BiLMReader:
     """
 
     def __init__(self, shape: BiLMShape, weights: Mapping[str, Floats], warm_state: State | None = None) -> None:
-        """Prepare the weights, which have the names of `bundle.weights`; sentences start from `warm_state`, or zeros.
+        """Prepare the weights for reading.
 
         Args:
             shape: The architecture.
-            weights: By name; the token layer is not used.
-            warm_state: The state that every sentence starts from, for one sentence (B = 1), or None.
+            weights: By name, as in `ModelWeights.arrays`; the token layer and the softmax are not used.
+            warm_state: The state that `start_state` repeats for each sentence (B = 1); zeros if None.
         """
         self.shape, self._warm_state = shape, warm_state
         self._layers: list[tuple[LSTMWeights, LSTMWeights]] = []
@@ -158,7 +158,7 @@ class BiLMReader:
         ]
 
     def start_state(self, num_sentences: int) -> State:
-        """Return the state that every sentence starts from: the warm state if there is one, otherwise zeros."""
+        """Return the state to start sentences from: the warm state if there is one, otherwise zeros."""
         if self._warm_state is None:
             return self.zero_state(num_sentences)
         return [LayerState(*(np.repeat(part, num_sentences, axis=1) for part in layer)) for layer in self._warm_state]
@@ -167,8 +167,8 @@ class BiLMReader:
         """Return every layer's output, shape (L + 1, M, 2P), and the state after each sentence's last mark.
 
         The token layer comes first, written twice so that all layers have one width; then the LSTM layers from the
-        bottom up, forward LM first on the last axis. M are the sentences' tokens without their marks, one sentence
-        after the other.
+        bottom up, forward LM first on the last axis. The M rows are the sentences' tokens without their marks,
+        one sentence after the other.
 
         Args:
             word_vectors: One row per word, shape (W, P).

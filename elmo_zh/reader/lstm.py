@@ -1,13 +1,13 @@
 """The LSTM layers of a biLM over whole sentences (Peters et al. 2018), in float32, with NumPy alone.
 
-One step of one direction, with x the input and h the output before, in the notation of `model.bilm`:
+One step of one direction, where x is the input and h is the previous output:
 
     z = x W_x + h W_h + b                  (input gate i, candidate j, forget gate f, output gate o, each of width D)
     c = sigmoid(f + 1) c + sigmoid(i) tanh(j)     clipped to the cell clip
     h = (sigmoid(o) tanh(c)) W_p                  clipped to the projection clip; without W_p it is not clipped
 
 Since sigmoid(x) = (1 + tanh(x / 2)) / 2, halving the weights of i, f and o, which is exact, leaves a single tanh over
-all of z. A gate is then 1 + tanh, twice its sigmoid; the missing halves are a factor of c and in W_p.
+all of z. A gate is then 1 + tanh, twice its sigmoid; c and W_p (or h, without W_p) are halved instead.
 
 A batch has its longest sentence first, and its rows are packed by time step: first the first token of every sentence,
 then the second tokens, and so on. So the sentences that have a token at a step are the first ones, and no step computes
@@ -66,7 +66,7 @@ class PackedSentences:
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[int]) -> "PackedSentences":
-        """Return the packing of sentences with these lengths, which must not rise."""
+        """Return the packing of sentences with these lengths, which must be in descending order."""
         array = np.array(lengths, np.int64)
         assert (np.diff(array) <= 0).all(), "the longest sentence comes first"
         counts = np.searchsorted(-array, -np.arange(array[0]), side="left")
@@ -74,7 +74,7 @@ class PackedSentences:
         return cls(counts.tolist(), starts, array)
 
     def pack(self, sentences: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the values of all sentences, one per token, as rows, shape (N,)."""
+        """Return the values of all sentences, one per token, in the order of the rows, shape (N,)."""
         packed = np.empty(int(self.lengths.sum()), np.asarray(sentences[0]).dtype)
         for rows, values in zip(self.rows(), sentences, strict=True):
             packed[rows] = values
@@ -119,7 +119,7 @@ class LSTMState(NamedTuple):
 
 
 def prepare(input_weight: Floats, recurrent_weight: Floats, bias: Floats, projection: Floats | None) -> LSTMWeights:
-    """Return the weights of one direction as `run_layer` takes them."""
+    """Return the weights of one direction in the form that `run_layer` needs (see `LSTMWeights`)."""
     D = len(bias) // 4
     scale = np.full(4 * D, 0.5, np.float32)
     scale[D : 2 * D] = 1

@@ -1,4 +1,4 @@
-"""Exact next-word costs over the whole vocabulary."""
+"""The two terms of a word's exact cost: the log-sum over the whole vocabulary, and the word's own score."""
 
 from functools import partial
 
@@ -42,6 +42,6 @@ def log_sums(hidden: Floats, weight: Floats, bias: Floats) -> NDArray[np.float64
 
 
 def target_scores(hidden: Floats, weight: Floats, bias: Floats, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the score of each target, shape (n,), for outputs of shape (n, P) and rows of shape (n,)."""
+    """Return the score of each target, shape (n,), for outputs of shape (n, P); targets are rows of `weight`."""
     products = np.einsum("np,np->n", hidden, weight[targets], dtype=np.float64)
     return np.asarray(products + bias[targets])

@@ -1,14 +1,14 @@
 """The vectors of words: from their spelling in character mode, and composed from known words in token mode.
 
 The character CNN has convolutions over a word's spelling, highway layers, and a projection. It follows Peters et al.
-(2018) and Kim et al. (2015) as implemented in bilm-tf; matrices as in the published file, y = x W + b. For the spelling
-x_1 .. x_C of a word, embedded in rows of width c, and a filter K of width k:
+(2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are as in the published file, y = x W + b. For the
+spelling x_1 .. x_C of a word, embedded in rows of width c, and a filter K of width k:
 
-    r = max over places p of sum over i < k of x_{p+i} K_i, plus b        the largest response, N of them in all
+    r = f(max over places p of sum over i < k of x_{p+i} K_i, plus b)     the largest response; f is relu or tanh
     y = g relu(r W_t + b_t) + (1 - g) r   with   g = sigmoid(r W_c + b_c)     each highway layer
     v = y W_p + b_p                                                       the word's vector, shape (P,)
 
-In token mode, rows for words outside the vocabulary are composed from the rows of the known words inside them.
+In token mode, rows for words outside the vocabulary can be composed from the rows of the known words inside them.
 The mean of these rows is a poor estimate: on average, the mean of all rows is closer to a word's row. So a linear map
 from the mean to the row is learned from vocabulary words that contain other known words, as Lazaridou, Marelli,
 Zamparelli and Baroni (2013) compose words from morphemes. Unknown words are rarer, and rarer words are more like their
@@ -45,7 +45,7 @@ def encode_words(
     """Return the vectors of W words, shape (W, P).
 
     `character_ids` are their spellings, shape (W, C), and `words` their vocabulary rows, shape (W,), which only models
-    with embeddings of words use. `weights` have the names of `bundle.weights`, without `bilm.character_cnn.`.
+    with embeddings of words use. `weights` have the names in `ModelWeights.arrays` without `bilm.character_cnn.`.
     """
     if not len(character_ids):
         width = weights["projection_bias"].shape[0] if "projection_bias" in weights else shape.num_filters

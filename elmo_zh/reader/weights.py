@@ -1,4 +1,4 @@
-"""The weights of a trained biLM as NumPy arrays, and its token layer."""
+"""The weights of a trained biLM and its softmax as NumPy arrays, and its token layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ModelWeights:
         shape: The architecture.
         arrays: The weights, float32, by the names of the parameters in `model.language_model`; `bundle.weights` lists
             them with their names in the file.
-        warm_state: The state that every sentence starts from, for one sentence (B = 1); None: zeros.
+        warm_state: The state to start sentences from, for one sentence (B = 1), or None for zeros.
     """
 
     shape: BiLMShape
@@ -68,7 +68,7 @@ class ModelWeights:
         return encode_words(self.shape.characters, weights, lexicon.character_ids(ids), words)
 
     def number_words(self, lexicon: Lexicon, sentences: Sequence[NDArray[Any]]) -> tuple[Floats, list[Ids]]:
-        """Return word vectors, shape (W, P), and each sentence of input ids, with its marks, as rows of them."""
+        """Return word vectors, shape (W, P), and the rows of these vectors for each sentence of ids and its marks."""
         marked = [mark_sentence(sentence) for sentence in sentences]
         if self.shape.characters is None:
             return self.token_table, marked
