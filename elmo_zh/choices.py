@@ -42,7 +42,8 @@ class Registry:
     def described(self, say: Callable[[str], str] = _) -> str:
         """Return all names as one phrase; `say` translates it, by default to the user's language."""
         names = say(", ").join(self)
-        return say("{text}, {detail}").format(text=names, detail=say(N_("or the name of a plug-in"))) if self.group else names
+        plug_in = say(N_("or the name of a plug-in"))
+        return say("{text}, {detail}").format(text=names, detail=plug_in) if self.group else names
 
     def package_of(self, name: str) -> tuple[str, str] | None:
         """Return the name and version of the package that adds a name, or None for a built-in or unknown one."""

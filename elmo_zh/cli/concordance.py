@@ -301,7 +301,8 @@ def collocates(
             parts = {str(n): matches.take(of_match == n) for n in range(1, int(max(of_match[of_match > 0])) + 1)}
         rows: list[dict[str, Any]] = []
         for usage, matches_of_usage in parts.items():
-            words = counts.collocates(matches_of_usage, near.window, least=near.min_count)
+            counted = replace(matches_of_usage, table=read.folded)
+            words = counts.collocates(counted, near.window, least=near.min_count)
             if near.by == "log-dice":
                 words.sort(key=lambda word: -word.log_dice)
             rows += [{**({"usage": usage} if near.usages else {}), **asdict(word)} for word in words]

@@ -210,6 +210,10 @@ def test_both_scripts_are_found_whatever_the_segmentation(folder: Path, tmp_path
     for query, count in (("头发", 2), ("頭髮", 2), ("看着", 1), ("乾隆", 1), ("很长", 1)):
         found = elmo_zh("concordance", query, tmp_path / "a.txt", "--fold-script", "--json").result()
         assert found["lines"] == count, query
+    near = elmo_zh("collocates", "头发", tmp_path / "a.txt", "--fold-script", "--min-count", "1", "--json").result()
+    words = {row["word"] for row in near["rows"]}
+    assert "长" in "".join(words)
+    assert not {"長", "很長"} & words
 
 
 def test_columns_from_the_names_of_files(tmp_path: Path) -> None:
