@@ -153,8 +153,8 @@ _UNKNOWN_WORDS_LIMIT = """\
 vector of `<UNK>`.
 """
 _LIMITS = """\
-- Text that differs from the training text in kind or script is predicted worse. The command `evaluate` says by how \
-much.
+- Text that differs from the training text in kind or script is predicted worse; `elmo-zh evaluate` measures \
+its perplexity.
 - The model repeats what its text says, prejudices and errors included, and can contain phrases of it."""
 
 
