@@ -106,8 +106,9 @@ def concordance(
 
     QUERY is a word, a phrase, or tokens separated by spaces, in which * stands for any number of characters of a
     token, ? for one character, and * on its own for a whole token. A string without spaces is found however it was
-    segmented, as long as it begins and ends where tokens do. FILE is a text in any format that segment reads, or a
-    folder; no model or index is needed. With an index, lines can also be sorted by meaning and filtered by usage.
+    segmented, as long as it begins and ends where tokens do. FILE is a text in any format that segment reads, a folder,
+    or - for standard input; no model or index is needed. With an index, lines can also be sorted by meaning and
+    filtered by usage.
 
     \b
     Example:
@@ -134,7 +135,9 @@ def concordance(
         rows.insert(0, ["", *shown[0].figures, "", "", "", ""])
     repeated, context = (query, *files), click.get_current_context()
     following: tuple[str, ...] = ()
-    if texts.index is not None and options.like is None:
+    if "-" in files:
+        pass  # the next command could not read it again
+    elif texts.index is not None and options.like is None:
         typed = typed_options(context, without=_OF_ONE_OUTPUT)
         following = ("concordance", *repeated, *typed, "--like", str(shown[0].number))
     elif {options.containing, options.usage, options.sample} == {None}:

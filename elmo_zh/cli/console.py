@@ -124,8 +124,8 @@ def explain_failure(error: Exception, command: str = "") -> list[str] | None:
         return [_(FULL_DISK).format(place=place or "elmo-zh: ")]
     if number == errno.ENOMEM or isinstance(error, MemoryError) or re.search("out of memory|t allocate memory", text):
         message = _(
-            "There is not enough memory ({detail}). Lower text.num_workers, train.batch_size or embed.batch_tokens, or"
-            " process less text."
+            "There is not enough memory ({detail}). Set text.num_workers=1, lower train.batch_size or"
+            " embed.batch_tokens, or process less text."
         )
         return [message.format(detail=system[:200] or "MemoryError")]
     if number or isinstance(error, OSError):

@@ -80,8 +80,8 @@ class CompareOptions:
 def compare(common: Common, /, job: FitJob, options: CompareOptions) -> None:
     """Compare ELMo with word2vec on your labelled texts.
 
-    Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both,
-    [word2vec; ELMo]; if characters are tagged, each network reads characters too. It compares the networks with a
+    Use it before you rely on ELMo for a task. The command trains the same network on word2vec, on ELMo and on both (the
+    row [word2vec; ELMo]); if characters are tagged, each network reads characters too. It compares the networks with a
     baseline that always gives the same answer; for tag, also with a CRF; and for classes of texts or pairs, also with
     linear models on characters (TF-IDF), on pooled vectors, and on both. Models are trained on all labels and on some
     of them (--shares), except networks for classes, which get only the largest share. The command recommends the

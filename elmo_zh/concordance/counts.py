@@ -6,7 +6,7 @@ windows are counted as in Evert 2008, "Corpora and collocations"; logDice follow
 2014, with 0.5 in place of a count of zero.
 
 New words are strings that stick together, by the pointwise mutual information of their two parts (Church and Hanks
-1990), and occur in varied contexts, by branching entropy (Jin and Tanaka-Ishii 2006), where each border of a run of Han
+1990), and occur in varied contexts, by branching entropy (Jin and Tanaka-Ishii 2006), where each end of a run of Han
 characters is a distinct neighbour (Feng et al. 2004).
 """
 
@@ -336,7 +336,7 @@ def branching_entropies(runs: Iterable[str], chosen: Container[str]) -> dict[str
 
 
 def _entropy(neighbours: Mapping[str, int]) -> float:
-    """Return the entropy of neighbours in bits; each border of a run, given as "", counts as a distinct neighbour."""
+    """Return the entropy of neighbours in bits; each end of a run, given as "", counts as a distinct neighbour."""
     total = sum(neighbours.values())
     counts = [*[1] * neighbours.get("", 0), *(count for text, count in neighbours.items() if text)]
     return -sum(count / total * log2(count / total) for count in counts)

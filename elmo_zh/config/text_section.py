@@ -82,7 +82,7 @@ class TextConfig(Section):
     )
     format: str = declare(
         "auto",
-        "Format of the files; auto detects it for each file: {choices}.",
+        "Format of the files: {choices}. auto detects the format of each file.",
         choices=CORPUS_FORMATS,
         later=True,
         names=("--input-format",),

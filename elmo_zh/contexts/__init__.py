@@ -194,7 +194,7 @@ class PageChoice:
     labels: Path | None = declare(
         None,
         "TSV file with labels to colour occurrences by: the columns file, line, start and word, and one column for"
-        " each kind of label. Default for the sample text: data/senses.tsv.",
+        " each kind of label. Default for the sample text: the senses that come with it.",
         metavar="FILE",
         path=_FILE,
     )

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word of its texts, as the segmenter splits them.")
 NO_VECTORS = N_(
-    "{path} has no vectors of {word}. An index leaves out punctuation, rare words and some occurrences of frequent"
-    " words, or has only the words in --words FILE. Write it again with --max-per-word 0 and either a lower"
-    " --min-count or a file that lists the word: --words FILE"
+    "{path} has no vectors for {word}. An index leaves out punctuation, rare words and some occurrences of frequent"
+    " words, or has only the words in --words FILE. Rebuild it with --max-per-word 0 and either a lower --min-count"
+    " (without --words) or a file that lists the word: --words FILE"
 )
 
 

@@ -301,7 +301,9 @@ def _full_name(archive: str, path: str) -> str:
 
 def _packed_twice(name: str) -> CorpusError:
     return CorpusError(
-        _("{name} is packed again inside an archive. Unpack the archive, and use the folder.").format(name=name)
+        _(
+            "{name} is itself an archive or a compressed file. Unpack the outer archive, and use the resulting folder."
+        ).format(name=name)
     )
 
 

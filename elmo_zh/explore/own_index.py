@@ -161,7 +161,7 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try: the sample, or a run's corpus, if small and unchanged, then its segmented text."""
+    """Yield the texts to try: the sample; for a run, its corpus if small and unchanged, then its segmented files."""
     if subject.run is None:
         yield _OwnText((_shipped("sample"),), Config().text)
         return

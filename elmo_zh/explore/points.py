@@ -51,7 +51,7 @@ COSINE_PARTS = 1000
 
 @dataclass(frozen=True)
 class WordPoints:
-    """A word on the page, with the occurrences shown, in text order, and their usages, found as by `senses`."""
+    """A word on the page, with the occurrences shown, in text order, and their usages, clustered as in `senses`."""
 
     word: str
     occurrences: tuple[Occurrence, ...]

@@ -43,7 +43,7 @@ _PAUSE_SECONDS = 0.05
 
 
 class LiveSentences:
-    """Answers questions about sentences, one at a time.
+    """Answers the page's questions about sentences and words, one at a time.
 
     Sentences are segmented first. If the index is of segmented text, those with spaces count as segmented already, and
     all of them do if the model's segmenter is unknown.

@@ -46,7 +46,7 @@ def resolve_settings(
     may be enlarged.
 
     Raises:
-        BundleError: If a bundle that the run does not know yet is missing, or cannot be started from.
+        BundleError: If a bundle that is new to the run does not exist, or if training cannot start from a bundle.
         ConfigError: If the settings do not fit together.
         RunError: If the model was trained on text that was prepared differently, or a setting of section model that
             the user named differs from the model's.

@@ -155,7 +155,7 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | N
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """If the data is a folder, find its files by name; raise CorpusError for several of a part, or no training file."""
+    """Find the files of a folder by name; raise CorpusError if a part has several files or training has none."""
     folder = files.data
     if not folder.is_dir():
         return files

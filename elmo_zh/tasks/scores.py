@@ -165,7 +165,7 @@ def score_classes(gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, An
 def score_spans(gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, Any]:
     """Return micro-averaged `precision`, `recall` and `f1` of whole spans, and each type's scores in `by_label`.
 
-    A span is correct if its borders and its type are. Tags may follow any scheme.
+    A span is correct if both its boundaries and its type are correct. Tags may follow any scheme.
     """
     correct, guessed, wanted = Counter[str](), Counter[str](), Counter[str]()
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):

@@ -426,7 +426,7 @@ def class_score(metric: str) -> Callable[[Numbers, Numbers], float]:
 
 
 def shuffled_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[list[int]]:
-    """Divide the indexes of all examples into batches of similar length, in random order."""
+    """Divide the indexes of all examples into batches of examples of similar length, in random order."""
     order = generator.permutation(len(lengths)).tolist()
     chunk = _SORTED_BATCHES * batch_size
     batches = []

@@ -123,9 +123,9 @@ def test_a_match_without_vectors_has_no_meaning(folder: Path, tmp_path: Path) ->
     assert (len(found), known.sum()) == (5, 2)
     ordered = by_meaning(few, found, int(found.numbers[known][0]), layer=1).sorted_by(["cosine"])
     assert np.isnan(ordered.figures["cosine"]).tolist() == [False, False, True, True, True]
-    with pytest.raises(ElmoZhError, match=r"has no vectors of \S+ \(--like 1\)"):
+    with pytest.raises(ElmoZhError, match=r"has no vectors for \S+ \(--like 1\)"):
         by_meaning(few, found, int(found.numbers[~known][0]), layer=1)
-    with pytest.raises(ElmoZhError, match="has no vectors of 苹果"):
+    with pytest.raises(ElmoZhError, match="has no vectors for 苹果"):
         match_usages(few, "苹果", found.take(~known), layer=1, seed=1)
 
 

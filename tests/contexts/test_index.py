@@ -65,7 +65,7 @@ def test_rare_words_and_words_outside_a_list_are_left_out(embedder: ElmoEmbedder
     assert found_occurrences(indexed(embedder, [path], tmp_path / "common")) == expected_occurrences(
         "很", "米饭", "和", "手机", "都", "齉"
     )
-    with pytest.raises(ElmoZhError, match="has no vectors of 齉"):
+    with pytest.raises(ElmoZhError, match="has no vectors for 齉"):
         ContextIndex.load(tmp_path / "common").count("齉")
     report = build(embedder, [path], tmp_path / "listed", words=frozenset({"齉", "，", "没有"}), layers=(1,))
     listed = ContextIndex.load(tmp_path / "listed")

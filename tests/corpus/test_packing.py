@@ -156,7 +156,7 @@ def test_what_is_packed_twice_is_refused(tmp_path: Path, pack: Callable[..., Pat
     """Whether the name says so or the first bytes."""
     path = pack(tmp_path / "a", {"a.txt": b"x", member: gzip.compress(b"y")})
     told = message_of(CorpusError, lambda: read(path))
-    assert told.startswith(f"{path}: {member} is packed again inside an archive. Unpack the archive")
+    assert told.startswith(f"{path}: {member} is itself an archive or a compressed file. Unpack the outer archive")
 
 
 def test_memory_does_not_hold_the_members_of_a_tar_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,7 +334,7 @@ PROBLEMS = [
     (CLASSIFY, "a.jsonl", '{"a": "好", "b": 1}\n', "cannot tell which of these to use for --text-column: a, b"),
     (CLASSIFY, "a.jsonl", '{"text": "好", "label": 1}\n{"text"\n', "line 2 is not JSON"),
     (CLASSIFY, "a.json", '{"version": 1,\n"data": []}', "one JSON object per line"),
-    (replace(CLASSIFY, label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column 'mood'"),
+    (replace(CLASSIFY, label_column="mood"), "a.csv", "text,label\n好,1\n", "has no column or field 'mood'"),
     (PAIRS, "a.csv", "text,label\n好,1\n", "cannot tell which of these to use for --text-column: text, label"),
     (CLASSIFY, "a.csv", "label,text\n1,这家店,很好\n", "row 2 has 3 columns; expected 2"),
     (CLASSIFY, "a.csv", "日期,手机,单,label\n" + NO_TEXTS, "to use for --text-column: 日期, 手机, 单, label"),

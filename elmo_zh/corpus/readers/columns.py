@@ -73,11 +73,11 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:
-    """Return the error for a column that a table lacks."""
+    """Return the error for a column or field that a file lacks; `header` holds its own names, or its first row."""
     return CorpusError(
         _(
-            "{name} has no column {column}. Its first row is: {row}. Use one of these names, or a column number,"
-            " counting from 1."
+            "{name} has no column or field {column}. Its first row, or its fields: {row}. Use one of these names, or a"
+            " number, counting from 1."
         ).format(name=name, column=repr(column), row=shown_names(header))
     )
 

@@ -99,7 +99,7 @@ PROBLEMS = [
     (JSON_LINES, json_lines(UNCLEAR), "", "(story, text). Choose one or more: --field NAME"),
     (JSON, json.dumps([UNCLEAR]), "", "(story, text). Choose one or more: --field NAME"),
     *(
-        (CSV, "id,text\n1,苹果\n", field, f"has no column {field!r}. Its first row is: id, text. ")
+        (CSV, "id,text\n1,苹果\n", field, f"has no column or field {field!r}. Its first row, or its fields: id, text. ")
         for field in ("body", "3", "0")
     ),
     *(
