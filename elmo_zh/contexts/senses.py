@@ -288,7 +288,7 @@ def find_senses(
         TypeError: If the word is not a string.
         ValueError: If `num_usages` or `seed` is not a whole number, or is out of range.
     """
-    check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed, top=top)
+    check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
     layer = usage_layer(index) if layer is None else layer
     index.vectors(layer)  # raises if the index does not have the layer
     numbers = index.occurrences(word)

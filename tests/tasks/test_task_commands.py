@@ -98,7 +98,7 @@ WRONG: list[tuple[str, tuple[str, ...], str]] = [
     ("tag", ("--regression",), "tag and --regression cannot be combined"),
     ("pairs", ("--head", "linear"), "pairs and --head linear cannot be combined"),
     ("tag", ("--metric", "macro_f1"), "tag and --metric cannot be combined"),
-    ("pairs", ("--text-column", "a"), "The task reads 2 columns"),
+    ("pairs", ("--text-column", "a"), "The number of text columns must be 2"),
     ("classify", ("--encoding", "nonsense"), "nonsense; expected auto or an encoding"),
 ]
 
