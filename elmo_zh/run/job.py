@@ -91,7 +91,7 @@ class Job(Protocol[Summary]):
         """Return whether an existing path is an output of this kind, so that --force may replace it."""
 
     def made_from(self) -> Mapping[str, Json]:
-        """Return all that the output depends on, such as digests and settings; called once the output is claimed."""
+        """Return all that the output depends on, such as digests and settings; called after the output is claimed."""
 
     def make(self, path: Path, work: "Work") -> Summary:
         """Write the output to a path that does not exist yet, computing its parts with `work.run`."""
@@ -196,7 +196,7 @@ class FinishedPart:
 
     @property
     def record(self) -> Path:
-        """The file that is written last."""
+        """The part's record, which is written after its other files."""
         return self.file("json")
 
     def file(self, suffix: str) -> Path:
