@@ -29,8 +29,8 @@ The output appears whole or not at all. Until then, the work is in the folder `O
 it is made from, and each step has a folder with the files of its finished parts. A part's record, `part-N.json`, is
 written last: the value that `compute` returned, the digest of each file that it wrote, and a digest of the record
 itself. A job that is run again after it was stopped, on any engine, continues with the parts that are not finished;
-damaged parts are computed again. Workers write a part's files, perhaps several at the same time with the same bytes;
-only the process that runs the job writes records.
+damaged parts are computed again. Workers write a part's files, and two may write the same file at the same time, with
+the same bytes. Only the process that runs the job writes records.
 """
 
 import json
