@@ -137,7 +137,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return the layers of `layer_activations`, given token vectors (B, T, P), and the state after each sentence."""
+        """Return the layers of `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)
