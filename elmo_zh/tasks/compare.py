@@ -235,7 +235,7 @@ class CompareJob:
     ) -> "CompareJob":  # fmt: skip
         """Read and split the data; the word2vec vectors are by default the model's.
 
-        Without `folds`, data that came undivided in one file is cross-validated if a random split has few test examples.
+        Without `folds`, one file that is not divided is cross-validated if its random split has few test examples.
         """
         check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path

@@ -279,7 +279,7 @@ class TextEncoder:
         target: the number of each unit's tag, shape (n,), or of the class, shape (1,); for regression, the
             standardised number, float32, shape (1,)
 
-    A batch of B texts has tensors of the same names, padded with 0 to T units (at least 1), except:
+    A batch of B texts has tensors of the same names, padded with 0 to T units (at least 1), with two changes:
         mask: True where there is a unit, shape (B, T)
         elmo, word2vec: the vectors in place of the rows, float32, shapes (L + 1, B, T, 2P) and (B, T, P)
     """
