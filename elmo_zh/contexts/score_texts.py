@@ -344,8 +344,8 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
         others = first_ten([other.removeprefix("column ") for other in record.columns])
         raise CorpusError(
             _(
-                "{source}: record {line} has no column {name}; besides the first sentence it has: {value}. Correct the"
-                " record or the names in --pairs FIRST,SECOND."
+                "{source}: record {line} has no column or field {name}; besides the first sentence it has: {value}."
+                " Correct the record or the names in --pairs."
             ).format(source=source, line=line + 1, name=name, value=others or "-")
         )
     return cell
