@@ -226,7 +226,7 @@ def probe_senses(
     kept = [marked for marked in occurring if num_senses[marked.word] > 1]
     if not kept:
         raise CorpusError(
-            _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
+            _("{path}: no word occurs in several senses. Add occurrences in other senses.").format(path=path)
         )
     reporter.note(
         _("Reading {path}: {number} occurrences of words with several senses, {others} of words with one.").format(
