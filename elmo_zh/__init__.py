@@ -10,7 +10,8 @@ The main classes, each imported on first use:
 - ElmoEmbedder: vectors of sentences.
 - Elmo: the biLM as a PyTorch module, with a learned mix of layers; ScalarMix: that mix alone.
 - TaskModel: a model trained on labelled data.
-- LineScorer: log-probabilities of lines. ContextIndex: words in their sentences, and the search for similar ones.
+- LineScorer: the costs of lines, which are negative log-probabilities.
+- ContextIndex: words in their sentences, and the search for similar ones.
 - Word2Vec: the word2vec vectors that a model started from, one for each word.
 
 Examples: docs/python.md, pytorch.md, tasks.md and contexts.md. The modules elmo_zh.sklearn and elmo_zh.spacy need

@@ -40,7 +40,7 @@ class Registry:
         return (*self.built_in, *sorted(self._plug_ins()))
 
     def described(self, say: Callable[[str], str] = _) -> str:
-        """Return all names as one phrase; `say` translates it, by default to the user's language."""
+        """Return all names as one phrase; `say` translates it, by default into the user's language."""
         names = say(", ").join(self)
         plug_in = say(N_("or the name of a plug-in"))
         return say("{text}, {detail}").format(text=names, detail=plug_in) if self.group else names

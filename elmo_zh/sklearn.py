@@ -150,7 +150,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return embedder.dimension * (len(Layers(self.layers).stacked(embedder.num_layers)) or 1)
 
     def _load(self, digest: str = "") -> ElmoEmbedder:
-        """Load the model, or reuse one with this digest loaded from its folder earlier, even if that has changed."""
+        """Load the model, or reuse the one with this digest from an earlier call, even if its folder has changed."""
         folder = find_bundle(self.model)
         info = BundleLayout(folder).info
         digest = digest or (file_digest(info) if info.is_file() else "")

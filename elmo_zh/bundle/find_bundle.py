@@ -94,7 +94,7 @@ def default_bundle() -> Path:
     """Return the folder of the default model: $ELMO_ZH_MODEL, else runs/latest/model, else the installed starter.
 
     Raises:
-        BundleError: If there is no bundle there.
+        BundleError: If the folder chosen in this way holds no bundle.
     """
     variable = os.environ.get("ELMO_ZH_MODEL")
     path = find_bundle(variable) if variable else DEFAULT_MODEL

@@ -93,7 +93,7 @@ TRAINING_KEYS = tuple(training_options(TrainConfig(), 0, 0.0))
 
 
 def options_of(shape: BiLMShape, training: Mapping[str, Any], num_tokens: int | None) -> dict[str, Any]:
-    """Return the content of options.json; readers recognise token mode because it has no char_cnn."""
+    """Return the content of options.json; readers recognise token mode by the absence of char_cnn."""
     options: dict[str, Any] = {"bidirectional": True, **training}
     if num_tokens is not None:
         options["n_tokens_vocab"] = num_tokens

@@ -47,7 +47,7 @@ UNKNOWN_SEGMENTER = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """The training of a model: its run, the first few of its sources by name, their number, and the date (ISO 8601)."""
+    """How a model was trained: its run, the first few source names, the number of sources, and the date (ISO 8601)."""
 
     run: str = ""
     corpus: Sequence[str] = ()
@@ -294,7 +294,7 @@ class _Origin(Struct, frozen=True):
 
 
 class _Info(Struct):
-    """The types of bundle.json."""
+    """The fields of bundle.json that are checked on loading, with their types."""
 
     format: int
     mode: str

@@ -143,7 +143,7 @@ def load_model(
     `token_embeddings` is the file with the dataset `embedding` if that is a separate file.
 
     Raises:
-        BundleError: If a file is damaged, or does not fit the shape.
+        BundleError: If a file is missing, damaged, or does not fit the shape.
     """
     file = ForeignFile(path)
     has_softmax = with_softmax and file.has_group("softmax")

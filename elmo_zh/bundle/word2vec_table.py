@@ -1,4 +1,4 @@
-"""The word2vec vectors with which training filled a model's token table or, in character mode, its softmax.
+"""The word2vec vectors that a model's token table or, in character mode, its softmax started from.
 
 A model that started from another model has that model's vectors.
 

@@ -164,7 +164,11 @@ def main() -> None:
         # click exits with 1 if its output was closed; one of several training processes speaks for all of them.
         if status != EXIT_KNOWN_PROBLEM and os.environ.get("RANK", "0") == "0":
             click.echo(
-                _("Interrupted. Run the same command again; without --force, work that is finished is kept."), err=True
+                _(
+                    "Interrupted. Run the same command again; a command that can resume keeps its finished work,"
+                    " unless --force is given."
+                ),
+                err=True,
             )
     except Exception as error:
         # Everything is reported: a known problem in one line, a bug of this program with its traceback.

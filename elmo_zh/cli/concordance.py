@@ -84,7 +84,7 @@ def read_texts(common: Common, files: tuple[str, ...], choice: TextChoice, queri
 
 
 def reading_of_texts(function: Callable[..., Any]) -> Any:
-    """Add the options for reading texts or an index, and the common options; help lists them last."""
+    """Add the options for reading texts or an index, and the common options, at the end of a command's help."""
     shared = shared_options(*INPUT, "segmented", "user_dictionary")
     return with_options(reads("text")(function), (takes(TextChoice, "texts"), shared, common_options))
 
@@ -154,7 +154,7 @@ def concordance(
 def _note_renamed(matches: "Concordance", output: Path, common: Common) -> None:
     names = matches.column_names(for_vertical=output.suffix == ".vrt")
     if renamed := [f"{name} -> {new}" for name, new in names.items() if name != new]:
-        message = _("Columns of the texts have other names in the output: {names}")
+        message = _("Columns renamed in the output: {names}")
         common.console.note(message.format(names=", ".join(renamed)))
 
 
@@ -221,8 +221,8 @@ class FrequencyOptions(CountOptions):
     )
     by: str | None = declare(
         None,
-        "Column that divides the text into parts, such as year; date:year and date:month are the years and months of a"
-        " column of dates. With --word, also count by part. Default: source.",
+        "Column that divides the text into parts, such as year. For a column of dates, add :year or :month to its name,"
+        " as in date:year. With --word, also count by part. Default: source.",
         metavar="COLUMN",
     )
 

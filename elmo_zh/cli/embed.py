@@ -215,11 +215,11 @@ def evaluate(common: Common, /, files: tuple[str, ...]) -> None:
 def score(common: Common, /, files: tuple[str, ...], options: ScoreOptions) -> None:
     """Score lines of text, or keep those that score best.
 
-    Use it to find unusual lines, to clean a corpus, or to select text from a particular domain. Scores are exact costs
-    under the forward and the backward LM, in nats and in bits per character: the lower the score, the more probable the
-    line. To find text from a domain, compare a model of the domain (--model) with a general model (--against; Moore and
-    Lewis 2010). FILE is a text in any format that segment reads, a folder, or - for standard input. A line is one
-    sentence unless --split-sentences is given. docs/contexts.md describes the columns.
+    Use it to find unusual lines, to clean a corpus, or to select text from a particular domain. Scores are exact
+    negative log-probabilities under the forward and the backward LM, in nats and in bits per character: the lower the
+    score, the more probable the line. To find text from a domain, compare a model of the domain (--model) with a
+    general model (--against; Moore and Lewis 2010). FILE is a text in any format that segment reads, a folder, or - for
+    standard input. A line is one sentence unless --split-sentences is given. docs/contexts.md describes the columns.
 
     \b
     Example:

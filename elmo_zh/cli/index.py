@@ -158,7 +158,7 @@ class ServeOptions:
 @click.command()
 @click.argument("index_path", type=click.Path(path_type=Path), metavar="[INDEX|RUN]", required=False)
 @shared_options(
-    "output", help="HTML file to write. Default: serve the page on this machine, until Ctrl-C.", metavar="PAGE"
+    "output", help="HTML file to write. Default: serve the page on this machine until you press Ctrl-C.", metavar="PAGE"
 )
 @takes(ServeOptions, "serve")
 @takes(PageChoice, "choice")

@@ -32,7 +32,7 @@ def load_index(common: Common) -> "ContextIndex":
 
 
 def load_embedder_of(common: Common, index: "ContextIndex") -> "ElmoEmbedder":
-    """Load the model that made an index, with the settings stored there; raise BundleError if only another is found."""
+    """Load the model that made an index, with the settings recorded there; raise BundleError for another model."""
     made_with = index.model
     path = None if common.model else find_same_bundle(index.model_digest, Path(made_with["path"]), index.path)
     embedder = load_embedder(

@@ -110,7 +110,7 @@ def _note_clearness(common: Common, senses: "Senses", options: SenseOptions) -> 
     if choice is not None and choice.number > 1 and choice.silhouette <= CLEAR_SILHOUETTE:
         common.console.note(
             _(
-                "The groups overlap, so their number is uncertain (silhouette {value:.2f}; clear: above {limit})."
+                "The groups overlap, so their number is uncertain (silhouette {value:.2f}; above {limit} is clear)."
             ).format(value=choice.silhouette, limit=CLEAR_SILHOUETTE)
         )
 
@@ -241,7 +241,7 @@ def _warn_of_drift(common: Common, drift: "Drift", words: frozenset[str] | None,
     if words is None and num_changed >= _NEARLY_ALL * len(drift.words):
         text = _(
             "Nearly every word differs ({count:,} of {total:,}), as is usual between different kinds of text. Trust"
-            " only the lines, and how far {by} lies above baseline."
+            " only the example lines, and how far {by} lies above the baseline."
         )
         common.console.warn(text.format(count=num_changed, total=len(drift.words), by=label(drift.by)))
     known = {word.word for word in drift.words} | drift.fragments.keys()

@@ -87,7 +87,7 @@ class CollocateOptions:
     min_count: int = declare(3, "Leave out words that occur near the word less often than this.", least=1)
     by: str = declare("log-likelihood", "Measure to sort the words by.", choices=("log-likelihood", "log-dice"))
     usages: bool = declare(
-        False, "List the collocates of each usage of the word separately, each list up to --top. Needs --index."
+        False, "List the collocates of each usage of the word separately, up to --top for each. Needs --index."
     )
 
 

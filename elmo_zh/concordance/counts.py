@@ -99,7 +99,7 @@ def _per_million(count: int, size: int) -> float:
 
 
 def dispersion(counts: Counts, sizes: Counts) -> float | None:
-    """Return Gries' normalised DP of a word over parts; None if it does not occur or there is only one part.
+    """Return Gries' normalised DP of a word over parts; None if it does not occur, or if only one part has tokens.
 
     >>> round(dispersion(np.array([1, 2, 3, 0]), np.array([10, 20, 30, 40])), 6)
     0.444444

@@ -221,7 +221,7 @@ def note_longer_words(
     count = int(is_wanted[inside].sum() - is_wanted[whole].sum())
     if count > 0:
         message = _(
-            "{word} also occurs inside longer words, which are not counted ({count:,}). To see them, search for {wider}"
+            "Occurrences of {word} inside longer words are not included: {count:,}. To see them, search for {wider}"
             " with concordance."
         )
         reporter.note(message.format(word=word, count=count, wider=shlex.quote(wider)))
@@ -235,7 +235,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with a figure `cosine`: the similarity to match number `like`, or NaN without a vector."""
+    """Return the matches with a figure `cosine`: the similarity to match number `like`, NaN if there is no vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError.unexpected(f"--like {like}", first_ten([*map(str, found.numbers.tolist())]))

@@ -153,7 +153,7 @@ class Value:
         )
 
     def allowed(self, say: Callable[[str], str] = _) -> str:
-        """Return the kind and range, or the choices, that are allowed; `say` translates it, by default for the user."""
+        """Return the allowed kind and range, or the choices; `say` translates them, by default for the user."""
         if isinstance(self.choices, Registry):
             return self.choices.described(say)
         if self.choices is not None:

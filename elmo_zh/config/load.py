@@ -44,9 +44,11 @@ _ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("options_file", "weight_file", "options", "weights"),
-        N_("Make a bundle of the files with elmo-zh convert, and then use --model BUNDLE."),
+        N_("Convert the files to a bundle with elmo-zh convert, then use --model BUNDLE."),
     ),
-    **dict.fromkeys(("vocab_file", "vocab_path"), N_("For the words of a file: elmo-zh vocab --run RUN --from FILE")),
+    **dict.fromkeys(
+        ("vocab_file", "vocab_path"), N_("To use the words of a file: elmo-zh vocab --run RUN --from FILE")
+    ),
     "n_train_tokens": N_("Leave it out: encode counts the tokens of the training text."),
 }
 HERE = N_("In elmo-zh it is called {name}.")

@@ -78,7 +78,8 @@ class IndexOptions:
     )
     words: Path | None = declare(
         None,
-        "Use only the words in this file (one per line). Default: all words that reach --min-count.",
+        "Index only the words in this file (one per line), however rare. Default: all words that reach --min-count,"
+        " except punctuation.",
         metavar="FILE",
         path=_FILE,
     )
@@ -129,8 +130,8 @@ class DriftOptions:
 
     periods: str | None = declare(
         None,
-        "Column whose values are the periods to compare, if there is only one index: year, for example, or date:year"
-        " or date:month, the years or months of a column of dates.",
+        "Column whose values are the periods to compare, such as year, if there is only one index. For a column of"
+        " dates, add :year or :month to its name, as in date:year.",
         metavar="COLUMN",
     )
     layer: int | None = declare(

@@ -103,7 +103,7 @@ class IndexJob:
 
     @property
     def valuable(self) -> Sequence[str]:
-        """The step that computes vectors, unless a command makes the index for its own use."""
+        """The step that computes vectors; none if a command makes the index for its own use."""
         return () if self.settings.made_by else ("index",)
 
     @property
@@ -135,7 +135,7 @@ class IndexJob:
         return {"format": layout.INDEX_FORMAT, **self._tokeniser.described(), **about}
 
     def make(self, path: Path, work: Work) -> IndexReport:
-        """Write the tokens of the texts, choose the occurrences, compute their vectors, and write the index."""
+        """Write the tokens, choose the occurrences, compute their vectors, and write the index; return a report."""
         read = self._write_all_tokens(work)
         choose: Step[list[_ReadText]] = Step(
             name="choose", compute=lambda read, files: self._choose(read, files, work.reporter), in_order=True
@@ -182,7 +182,10 @@ class IndexJob:
         return read
 
     def _choose(self, read: list[_ReadText], files: Files, reporter: Reporter) -> dict[str, Any]:
-        """Choose the occurrences and write all data files except vectors; return index.json without digests."""
+        """Choose the occurrences, and write all data files except the vectors and their norms.
+
+        Return the content of index.json, except the sizes and digests of files.
+        """
         tokens = [text.tokens for text in read]
         words = WordNumbers(tokens, reporter)
         counts = TokenCounts()
@@ -222,8 +225,8 @@ class IndexJob:
             return
         raise CorpusError(
             _(
-                "{names}: no word to index among {numbers}. Lower --min-count, use more text, or write the words of"
-                " --words as the segmenter splits them."
+                "{names}: no word to index among {numbers}. Lower --min-count, use more text, or write the words in"
+                " --words FILE as the segmenter splits them."
             ).format(
                 names=first_ten([text.name for text in self.texts]),
                 numbers=counted(int(words.counts.sum()), "{number} token", "{number} tokens"),
@@ -280,7 +283,7 @@ def write_vectors(path: Path, kinds: Mapping[str, Kind | None], parts: Iterable[
 
 
 def _iter_tasks(folder: Path, rows: NDArray[np.int64], part_lines: int) -> Iterator[_Task]:
-    """Yield the tokens of lines, given by number, and the chosen tokens among them, in parts."""
+    """Yield the lines numbered `rows` in parts, with their tokens and the positions of the chosen ones."""
     words, lines, tokens, occurrences = (
         np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         for name in ("words", "lines", "tokens", "occurrences")

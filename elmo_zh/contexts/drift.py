@@ -107,7 +107,7 @@ class Period:
         return None
 
     def _words_beside(self, numbers: Numbers) -> Iterator[NDArray[np.int32]]:
-        """Yield the word numbers of the tokens directly before, then directly after, occurrences within their lines."""
+        """Yield the word numbers of the tokens directly before the occurrences in their lines, then of those after."""
         tokens, ends = self.index.tokens()
         places, lines = self._token_numbers[numbers], self._lines_of(numbers)
         starts = np.where(lines > 0, ends[lines - 1], 0)
@@ -143,7 +143,10 @@ def periods_of(indexes: Sequence[ContextIndex], column: str | None) -> tuple[Per
 
 
 def _documents(index: ContextIndex, *, by_lines: bool = False) -> Numbers:
-    """Return each line's document, int64, (L,): its file, or the raw line with `by_lines` or columns of its own."""
+    """Return the document number of each line, int64, shape (L,).
+
+    A document is a file. With `by_lines`, and for lines with columns that are not from file names, it is a raw line.
+    """
     numbers = index.line_numbers()
     is_own = np.full(len(numbers), by_lines)
     named = {name for text in index.info["texts"] for name in re.findall(r"{(\w+)}", text.get("from_name", ""))}
@@ -243,7 +246,7 @@ def measure_drift(
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one
             period, or no word can be compared.
-        TypeError: If `words` is not a collection of words, or there is no such option.
+        TypeError: If `words` is not a collection of words, or an option is unknown.
         ValueError: If `by` is not a measure, a number is out of range, there is no index, or `periods` is given with
             several indexes.
     """

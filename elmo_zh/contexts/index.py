@@ -1,6 +1,6 @@
 """ContextIndex: read an index of occurrences.
 
-Arrays are memory-mapped. The digests of files are checked when they are first read. `contexts.build_index` writes the
+Arrays are memory-mapped. The digest of a file is checked when the file is first read. `contexts.build_index` writes the
 files; docs/indexes.md describes them.
 """
 
@@ -134,10 +134,11 @@ class ContextIndex:
             options: Other options of the command: split_sentences, from_name, min_count, max_per_word, seed.
 
         Raises:
-            TypeError, ValueError: If an argument is not as described above.
+            TypeError, ValueError: If an argument is not as described above, or segmented text is to be split.
             ElmoZhError: If the embedder is stateful, or `split_sentences` does not suit the model.
-            CorpusError: If a text does not exist, cannot be read or changes, or no word occurs often enough.
-            OutputError: If the folder exists, does not fit on its disk, or holds a different unfinished index.
+            CorpusError: If a text does not exist, cannot be read or changes, or there is no word to index.
+            OutputError: If the folder must not be replaced, its disk is too full, or its work folder has parts of a
+                different index.
 
         Warns:
             UserWarning: For example, if a file is skipped, a long line is cut, far more words are unknown than in
@@ -318,7 +319,7 @@ class ContextIndex:
     def tokens(self) -> tuple[NDArray[np.void], NDArray[np.int64]]:
         """Return all tokens, memory-mapped, and the cumulative number of tokens at the end of each line.
 
-        A token has a `word`, its place in `distinct_tokens`, and a `start` and `end` in the text of its line, int32.
+        A token has three int32 fields: `word`, its place in `distinct_tokens`; `start` and `end`, in its line's text.
         """
         return self._array("tokens.npy"), self._array("lines.npy")["tokens_end"]
 
@@ -366,7 +367,7 @@ class ContextIndex:
         return [*self.neighbours_of(numbers, cosines)]
 
     def neighbours_of(self, numbers: NDArray[np.int64], cosines: NDArray[np.float64]) -> Iterator[Neighbour]:
-        """Yield occurrences, given by their numbers, with their cosines and lines."""
+        """Yield a neighbour for each occurrence number and its cosine."""
         for number, cosine in zip(numbers.tolist(), cosines.tolist(), strict=True):
             occurrence = self.occurrence(number)
             yield Neighbour(occurrence, cosine, self.line(occurrence.line))

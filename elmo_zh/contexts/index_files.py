@@ -106,7 +106,7 @@ class Neighbour:
     line: IndexedLine
 
     def described(self) -> dict[str, str | int | float]:
-        """Return the cosine, the text, its source and the place in its raw line, as JSON values; numbers start at 0."""
+        """Return the neighbour as JSON values; `start` and `end` are places in the raw line, and numbers start at 0."""
         return {
             "cosine": round(self.cosine, 6),
             "text": self.line.text,
@@ -140,7 +140,7 @@ class Column:
 
     @cached_property
     def type(self) -> ColumnType:
-        """The type that most cells with a value have: numbers, dates or text."""
+        """The type that more than half of the cells with a value have, numbers or dates; otherwise text."""
         return column_type(self.counts)
 
     def ranks(self) -> NDArray[np.float64]:
@@ -164,7 +164,7 @@ class Column:
 
 
 def split_unit(columns: Mapping[str, Column], name: str) -> tuple[str, str]:
-    """Return the column and the unit of time in a name such as 日期:year or 日期:month; without a unit, ""."""
+    """Split a name such as 日期:year or 日期:month into column and unit of time; the unit is "" if there is none."""
     match = None if name in columns else re.fullmatch(r"(.+)[:：](year|month)", name)
     return (match[1], match[2]) if match else (name, "")
 
@@ -200,7 +200,7 @@ def with_source(source: Column, columns: Mapping[str, Column]) -> dict[str, Colu
 
 
 def note_type(columns: Mapping[str, Column], name: str, reporter: Reporter) -> None:
-    """Report how a column is compared and sorted, if it has dates, or numbers and some cells of another type."""
+    """Report how a column is compared and sorted if its type is dates, or numbers with some cells of another type."""
     name, unit = split_unit(columns, name)
     if name not in columns:
         return

@@ -87,10 +87,10 @@ class LineScorer:
         Args:
             bundle: The model.
             segmented: Lines are tokens separated by spaces, looked up as they are; unknown tokens are split if the
-                model was trained with text.split_unknown. Otherwise, lines are normalised and segmented.
+                model was trained with text.split_unknown. Raw lines are normalised and segmented instead.
             split_sentences: Raw lines are split into sentences as in training; a line's cost is the sum over them.
             by_token: Keep the cost of each token.
-            user_dictionary: Words of your own that the segmenter keeps whole, in jieba's format.
+            user_dictionary: File with words of your own that the segmenter keeps whole, in jieba's format.
 
         Raises:
             BundleError: If the bundle has no softmax, or cannot read lines in this way.

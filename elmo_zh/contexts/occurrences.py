@@ -64,7 +64,7 @@ def find_occurrences(
     """Return the non-overlapping occurrences of a word in a sentence, in order.
 
     Where the word is not a token of raw text, the parts before and after it are segmented separately. In segmented
-    text, only tokens count. If the word does not occur as written, tokens that equal the normalised word count.
+    text, only tokens count. If the word does not occur as written, the tokens that equal its normalised form are found.
     """
     prepared = embedder.prepare(text, segmented=segmented)
     places = {(start, end): place for place, (start, end) in enumerate(prepared.offsets.tolist())}

@@ -175,7 +175,7 @@ class ScoreJob:
     def made_from(self) -> dict[str, Any]:
         """Return everything that the scores depend on.
 
-        The format of the output may change before an interrupted job resumes.
+        The format of the output and the choice of lines to keep may change before an interrupted job resumes.
         """
         texts = [text.described() for text in self.texts]
         other = {"against_digest": self.other.bundle.digest} if self.other else {}
@@ -183,7 +183,7 @@ class ScoreJob:
         return {"texts": texts, "model_digest": self.scorer.bundle.digest, **reading, **other}
 
     def make(self, path: Path, work: Work) -> ScoreCounts:
-        """Score the lines and write the output."""
+        """Score the lines and write the output; return the totals."""
         step = Step(name="score", compute=LineScores(self.scorer, self.other), unit="lines", size=len)
         parts = work.run(step, _iter_line_parts(self.texts, work.reporter, most_lines=self.part_lines))
         with path.open("wb") as file:
@@ -344,8 +344,8 @@ def _cell(record: Record, name: str, text: InputText, number: int) -> str:
         others = first_ten([other.removeprefix("column ") for other in record.columns])
         raise CorpusError(
             _(
-                "{source}: record {line} has no column {name}; besides the first sentence it has: {value}. Correct the"
-                " record or the names in --pairs FIRST,SECOND."
+                "{source}: record {line} has no column or field {name}; besides the first sentence it has: {value}."
+                " Correct the record or the names in --pairs."
             ).format(source=source, line=line + 1, name=name, value=others or "-")
         )
     return cell

@@ -286,7 +286,7 @@ def find_senses(
         ElmoZhError: If the index does not have the word or the layer, or the word has too few occurrences in
             different lines.
         TypeError: If the word is not a string.
-        ValueError: If `num_usages` or `seed` is not a whole number, or is out of range.
+        ValueError: If `num_usages`, `seed` or `top` is not a whole number, or is out of range.
     """
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
     layer = usage_layer(index) if layer is None else layer
@@ -327,14 +327,14 @@ def _require_different(
     if len(units) < 2 or count < (num_usages or 2):
         text = _(
             "{word} has too few different occurrences in layer {layer} of {path} for {num_usages} usages: {count}"
-            " (repeated lines count once). Lower --usages, choose another --layer, or index more text."
+            " (repeated lines count once). Index more text or, if you set --usages, lower it or choose another --layer."
         )
         gaps = {"word": word, "count": count, "layer": layer, "path": index.path, "num_usages": max(2, num_usages or 0)}
         raise ElmoZhError(text.format(**gaps))
 
 
 def _read_lines(index: ContextIndex, occurrences: Sequence[Occurrence]) -> tuple[list[IndexedLine], NDArray[np.int64]]:
-    """Return the line of each occurrence, and the row of the first occurrence at the same position of an equal line."""
+    """Return the line of each occurrence, and the row of the first occurrence at the same place in an equal line."""
     lines = [index.line(occurrence.line) for occurrence in occurrences]
     first: dict[tuple[str, int], int] = {}
     places = ((line.text, occurrence.start) for line, occurrence in zip(lines, occurrences, strict=True))

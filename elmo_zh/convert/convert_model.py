@@ -148,7 +148,7 @@ def _refuse_options(folder: Path, options: list[str]) -> None:
 
 
 def _warm(source: Path, model: BundleContent, text: Path, *, segmented: bool) -> ModelWeights:
-    """Return the weights with a warm state, measured on up to MOST_TOKENS tokens of a text."""
+    """Return the weights with a warm state, which `warm_up` computes from the start of a text."""
     if not text.is_file():
         raise CorpusError.missing(text)
     if not segmented and model.text is None:
@@ -212,7 +212,7 @@ def _find_weights(folder: Path) -> Path:
 
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
-    """Return the files that match the first pattern that any file matches."""
+    """Return the files that match the first pattern with any matches, or [] if there is none."""
     matches = (sorted(path for path in folder.glob(pattern) if path.is_file()) for pattern in patterns)
     return next(filter(None, matches), [])
 
@@ -225,7 +225,7 @@ def _only(folder: Path, files: list[Path], what: str) -> Path:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary, or None if it is optional and is missing or in a different format."""
+    """Return the vocabulary; if it is missing or invalid, return None, or raise BundleError if it is needed."""
     if path is None:
         if is_needed:
             raise BundleError.needs("model.mode = token", "--vocab FILE")

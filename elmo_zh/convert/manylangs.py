@@ -2,7 +2,7 @@
 
 Differences from the published layout, according to its own code: the order of the gates is i, f, j, o, and the forget
 gate's bias includes the 1 that bilm-tf adds later; a highway gate is the fraction of the input that is kept, not the
-fraction that is transformed; its marks for the beginning and the end of a word are swapped (its loader looks up `<eow>`
+fraction that is transformed; the marks for the beginning and the end of a word are swapped (the loader looks up `<eow>`
 for the beginning), also during training, so all released models need the swap; a word's embedding precedes the CNN's
 output; there is always a projection.
 """
@@ -98,7 +98,7 @@ def read_manylangs(folder: Path, options: Path | None, *, swapped_marks: bool) -
 
 
 def _find_config(folder: Path) -> Path | None:
-    """Return the file that config.json names; without it, None for a released configuration, else raise BundleError."""
+    """Return the file that config.json names. If missing, return None for a released one, else raise BundleError."""
     name = Path(str(load_options(folder / "config.json").get("config_path", "FILE"))).name
     for path in (folder / name, folder / "configs" / name):
         if path.is_file():

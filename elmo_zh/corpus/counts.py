@@ -159,7 +159,7 @@ class Tally(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 def reasons_line(numbers: Mapping[str, int]) -> str:
-    """Return reasons with their numbers as one phrase; all of one format, such as "html: comment", are one reason."""
+    """Return reasons with their numbers as one phrase, adding up those with the same prefix, as in "html: comment"."""
     totals = Counter[str]()
     for reason, number in numbers.items():
         totals[reason.partition(": ")[0]] += number

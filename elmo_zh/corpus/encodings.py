@@ -155,7 +155,7 @@ def _decodes_some(samples: Sequence[bytes], encoding: str) -> bool:
 
 
 def _guess(samples: Sequence[bytes]) -> tuple[str, float]:
-    """Return the encoding, or "", with chardet's highest mean confidence over all samples, and this value (0-1)."""
+    """Return the encoding with chardet's highest mean confidence over all samples ("" if none), and this mean (0-1)."""
     # Imported only here: most files are UTF-8, and chardet takes a while to load its tables.
     import chardet
 

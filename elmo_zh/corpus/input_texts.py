@@ -99,7 +99,7 @@ class InputText:
         return {"name": self.name, "digest": file_digest(self.source.path), "reading": self.reading}
 
     def records(self, reporter: Reporter | None = None) -> Iterator[Record]:
-        """Yield each line with its columns; raise UnsuitableError if the file is not text."""
+        """Yield each line with its columns; raise UnsuitableError if the file cannot be read as text."""
         self._stamp = self._stamp or Stamp.of(self.source)
         self._stamp.require(self.source)
         self.tally, self.members = Tally(), Members()
@@ -128,11 +128,11 @@ class InputText:
         return self.members.place(self.name, line)
 
     def lines_if_text(self, reporter: Reporter) -> Iterator[str]:
-        """Yield the lines; if the file is not text, warn, or raise UnsuitableError if the user named it."""
+        """Yield the lines; if the file cannot be read as text, warn, or raise the error if the user named it."""
         return (record.line for record in self.records_if_text(reporter))
 
     def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
-        """Yield the records; if the file is not text, warn, or raise UnsuitableError if the user named it."""
+        """Yield the records; if the file cannot be read as text, warn, or raise the error if the user named it."""
         try:
             yield from self.records(reporter)
         except UnsuitableError as error:

@@ -251,7 +251,7 @@ def _open_records(
 
 
 def _is_prose(sample: Sample, suffix: str, reading: Reading) -> bool:
-    """Return whether rows are lines of a plain text rather than cells of a table."""
+    """Return whether rows are lines of plain text rather than rows of a table."""
     counts = Counter(map(len, sample))
     usual, number = counts.most_common(1)[0]
     differ = len(counts) > 1 and (usual == 1 or number < _ALIKE_FRACTION * len(sample))
@@ -336,8 +336,8 @@ def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
     if num_filled > width:
         raise CorpusError(
             _(
-                "{where} has {count} columns; expected {expected}. Put cells that contain the separator in quotes, or"
-                " separate the columns with tabs."
+                "{where} has {count} columns; expected {expected}. If a cell contains the separator, remove it there"
+                " or, in CSV, put the cell in quotes."
             ).format(where=where, count=num_filled, expected=width)
         )
 

@@ -199,7 +199,7 @@ def split_source(source: Source, config: TextConfig, range_bytes: int) -> list[B
 
 
 def _cuts(file: BinaryIO, range_bytes: int, boundary: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield the start of each range except the first, before a page or a stream."""
+    """Yield the start of each range except the first: the start of a page or of a bz2 stream."""
     with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         last = 0
         for wanted in range(range_bytes, len(data), range_bytes):

@@ -47,7 +47,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the bytes, decompressed if necessary; raise CorpusError if only the suffix says that they are."""
+        """Open the bytes, decompressed if necessary; raise CorpusError if only the suffix says that they are packed."""
         with self.open_packed() as packed:
             head = packed.read(6)
             packed.seek(0)

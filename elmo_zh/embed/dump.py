@@ -75,13 +75,13 @@ class DumpJob:
     valuable = ("embed",)
 
     def __post_init__(self) -> None:
-        """Check settings and format, with the errors of `DumpSettings.check` and `check_format`."""
+        """Check settings and format; raise the errors of `DumpSettings.check` and `check_format`."""
         self.settings.check(self.embedder)
         check_format(self.output_format, sentence_index=self.sentence_index)
 
     @property
     def inputs(self) -> list[Path]:
-        """The text and the model."""
+        """The paths of the text and of the model."""
         return [self.text.source.path, self.embedder.bundle.path]
 
     def may_replace(self, path: Path) -> bool:
@@ -163,7 +163,7 @@ class DumpJob:
             hints.give("unknown words", f"{name}: {line}")
 
     def _check_disk_space(self, counts: TokenCounts, contents: Contents, work: Work) -> None:
-        """Report the size of the text and of its vectors; raise OutputError if there is not enough disk space."""
+        """Raise OutputError if there is not enough disk space; else report the sizes of the text and its vectors."""
         # Vectors are written in parts and then joined.
         missing_bytes = 2 * contents.vector_bytes - folder_bytes(work.path / "embed")
         advice = "--layers average, --dtype float16, --pool mean"
@@ -212,7 +212,7 @@ class LineVectors:
     settings: DumpSettings
 
     def __call__(self, lines: Sequence[Sequence[str]], files: Files) -> int:
-        """Write the vectors of lines as in `LineBlock`; return the number of tokens."""
+        """Write the vectors of lines, shaped as in `LineBlock`, and any carried state; return the number of tokens."""
         num_tokens = sum(map(len, lines))
         contents = replace(self.contents, num_lines=len(lines), num_tokens=num_tokens)
         vectors = np.empty(contents.shape, contents.dtype)
@@ -269,7 +269,7 @@ def plan_targets(
 
 
 def _place(source: Source, arguments: Sequence[str], output: Path | None) -> Path:
-    """Return where a source is or, with `output`, its place there: relative to the folder typed, or just its name."""
+    """Return a source's path or, with `output`, its path there, which keeps the subfolders of a folder argument."""
     if output is None:
         return source.path
     folders = [Path(argument) for argument in arguments if Path(argument).is_dir()]

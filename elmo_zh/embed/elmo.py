@@ -248,8 +248,9 @@ class Elmo(nn.Module):
 
         Raises:
             BundleError: If the folder is not a valid bundle.
-            TypeError: If the path is missing or is not a path.
-            ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings: use ElmoEmbedder.
+            TypeError: If `path` is not a path.
+            ValueError: If the bundle comes from an ELMoForManyLangs model with word embeddings (use ElmoEmbedder), or
+                if `scalar_mix_parameters` does not have one weight per layer.
         """
         bundle = load_bundle(find_bundle(path))
         lexicon = bundle.build_lexicon()
@@ -271,7 +272,8 @@ class Elmo(nn.Module):
         Raises:
             TypeError: If `path` is not a path.
             ValueError: If this model was not loaded with `from_bundle`.
-            OutputError: If the folder exists and `force` is not given, or if it holds files but no model.
+            OutputError: If the folder is not empty and `force` is not given, if it holds files but no model, or if it
+                is the bundle that this model was loaded from.
             BundleError: If the bundle that this model was loaded from is gone or has changed.
         """
         output = Path(path)

@@ -127,7 +127,7 @@ class ElmoEmbedder:
             user_dictionary: File of words that the segmenter keeps whole, in jieba's format, for a model without one.
 
         Raises:
-            TypeError: If the path is missing.
+            TypeError: If `path` is not a path.
             BundleError: If the folder is not a valid bundle.
             ValueError: If the device has another name.
             ElmoZhError: If another argument has an invalid value, cuda finds no GPU, or int8 is requested on a GPU.
@@ -174,7 +174,8 @@ class ElmoEmbedder:
                 training.
 
         Raises:
-            BundleError: Unless `segmented`, if the bundle's segmenter is unknown or not installed.
+            BundleError: If the line is not segmented, and the bundle's segmenter is unknown, not installed or another
+                version, or cannot use the given user dictionary.
             TypeError: If the line is not a string.
         """
         if segmented:
@@ -223,7 +224,7 @@ class ElmoEmbedder:
 
         Raises:
             TypeError: If anything but strings is given, or a single string instead of a list.
-            BundleError: If the bundle's segmenter is unknown or not installed.
+            BundleError: If the bundle's segmenter cannot be used, as for `prepare`.
 
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.
@@ -288,7 +289,7 @@ class ElmoEmbedder:
 
         Raises:
             TypeError: If a single string is given, or anything but strings and lists of tokens.
-            BundleError: If a sentence is a string, and the bundle's segmenter is unknown or not installed.
+            BundleError: If a sentence is a string, and the bundle's segmenter cannot be used, as for `prepare`.
 
         Warns:
             UnknownWordsWarning: Once per embedder, if the share of unknown words is far higher than in training.

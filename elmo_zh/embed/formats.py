@@ -110,7 +110,7 @@ _PADDED_BYTES = 65_536
 def write_hdf5(path: Path, contents: Contents, blocks: Iterator[LineBlock]) -> None:
     """Write HDF5 with one dataset per line: vectors in the root; groups `tokens` and, for raw text, `offsets`.
 
-    If lines were split, there is one dataset per sentence, and `line` has the line of each sentence.
+    If lines were split, there is one dataset per sentence, and the dataset `line` has each sentence's line number.
     """
     index: dict[str, str] = {}
     source_lines: list[NDArray[np.int64]] = []
@@ -170,8 +170,8 @@ def write_npy(path: Path, contents: Contents, blocks: Iterator[LineBlock]) -> No
 
     vectors.npy (R, 2P), or (k, R, 2P) for k layers, R as in `LineBlock`; line_offsets.npy int64 (lines + 1);
     character_offsets.npy int32 (N, 2), for raw text; unknown.npy bool (N,); tokens.txt, one line per line of the text,
-    tokens joined by spaces; info.json. If lines were split, each "line" here is a sentence, and line.npy int64 has the
-    line of each sentence.
+    tokens joined by spaces; info.json. If lines were split, each "line" here is a sentence, and line.npy int64 has each
+    sentence's line number.
     """
     path.mkdir()
     with ExitStack() as opened:

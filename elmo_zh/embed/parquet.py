@@ -1,7 +1,7 @@
 """Vectors in Apache Parquet, for table software and viewers.
 
-One row per line, or per sentence if lines were split: line, text, tokens, offsets (raw text), and vectors, or layer_0,
-layer_1, ... for several layers.
+One row per line, or per sentence if lines were split, with the columns line, text, tokens, offsets (for raw text), and
+vectors or, if there are several layers, one column for each, such as layer_0.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reduce a line's activations: to one layer or a mix, and to one vector per line or span of characters."""
+"""Reduce a line's activations: select or mix layers, and pool tokens into one vector per line or span."""
 
 import json
 import math
@@ -125,7 +125,7 @@ def _check_tokens(vectors: NDArray[np.floating], offsets: ArrayLike) -> tuple[ND
 
 
 def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Return starts and ends as int64, shape (k, 2); raise ValueError unless integers with 0 <= start <= end."""
+    """Return starts and ends as int64, shape (k, 2); raise ValueError unless they are integers, 0 <= start <= end."""
     array = np.asarray(pairs)
     if array.size == 0 and array.ndim == 1:
         return np.zeros((0, 2), np.int64)

@@ -111,7 +111,7 @@ class WordVectors:
         return np.concatenate([self._marks, look_up(words)])
 
     def number(self, sentences: Sequence[tuple[str, ...]]) -> tuple[Floats, list[Ids]]:
-        """Return the vectors of <S>, </S> and the distinct words, and each sentence, with its marks, as rows."""
+        """Return the vectors of <S>, </S> and the distinct words, and each sentence, with marks, as row numbers."""
         rows: dict[str, int] = {}
         numbered = []
         for tokens in sentences:

@@ -50,7 +50,7 @@ class Substitute:
     Attributes:
         word: The substitute, a word of the vocabulary.
         rank: Its rank, from 1.
-        probability: Its probability from all parts of the ranking; it sums to 1 over all candidates.
+        probability: Its probability from all parts of the ranking; the probabilities of all candidates sum to 1.
         forward_probability: Its probability under the forward LM: by slot, given the words before the place; by
             pattern, the geometric mean over patterns and slot, scaled to sum to 1 over the vocabulary.
         backward_probability: The same for the backward LM and the words after the place.
@@ -92,8 +92,8 @@ class Substitutes:
 class SubstituteFinder:
     """Finds substitutes with a model.
 
-    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern, backoff also
-    composes its softmax row if it has known words in it; otherwise no cosine is added.
+    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern, backoff also composes
+    the word's softmax row from any known words in it; without that row, no cosine is added.
 
     Raises BundleError if the bundle has no softmax or no vocabulary.
     """
@@ -112,7 +112,7 @@ class SubstituteFinder:
     def find(
         self, places: Sequence[Place], top: int, *, ranking: str = "pattern", with_punctuation: bool = False
     ) -> list[Substitutes]:
-        """Return the `top` substitutes for each place; punctuation can always replace punctuation."""
+        """Return the `top` substitutes for each place; `with_punctuation` lets punctuation replace words too."""
         check_places(places)
         substitutes: list[Substitutes] = []
         step = max(1, _MAX_SCORES // len(self._vocabulary))
@@ -162,7 +162,7 @@ class SubstituteFinder:
         return hidden, state
 
     def _after_patterns(self, state: State) -> Floats:
-        """Return each LM's top output after another step, averaged over the patterns, shape (2, N, P)."""
+        """Return each LM's top output after reading a conjunction too, averaged over conjunctions, shape (2, N, P)."""
         count, num_places = len(self._patterns), state[0].output.shape[1]
         # The pattern, and one mark more, which `top_outputs` does not read.
         sentences = [np.array([pattern, 0]) for _ in range(num_places) for pattern in range(count)]
@@ -194,7 +194,7 @@ class SubstituteFinder:
         return self._composition.row(parts)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> NDArray[np.bool_]:
-        """Mark rows that are no candidates, (N, V): punctuation for words, unless allowed; by pattern, the word."""
+        """Mark rows that are not candidates, (N, V): punctuation for words, unless allowed; by pattern, the word."""
         replaces_word = np.array([is_word(word) and not with_punctuation for word in words])
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":

@@ -171,7 +171,7 @@ class Tokeniser:
         }
 
     def write(self, text: InputText, work: Work) -> TextTokens:
-        """Write the tokens of a text that are not in the work yet; return all of them."""
+        """Write the tokens of a text that are not yet in the work folder; return all of them."""
         parts = work.finished("tokens")
         num_lines = sum(part.value()["lines"] for part in parts)
 
@@ -207,7 +207,7 @@ class Tokeniser:
             yield from rows or [_Row(record.line, number, 0, record.columns)]
 
     def _compute(self, part: tuple[int, Sequence[_Row]], files: Files) -> dict[str, int]:
-        """Write the tokens of some rows, with the rows' positions in the text if lines are split or cut; count them."""
+        """Write the tokens of rows, with the rows' positions in the text if lines are split or cut; return counts."""
         (first_line, rows), is_part = part, self.split or self.longest > 0
         tokens = [token for row in rows for token in row.prepared.tokens]
         offsets = [row.prepared.offsets + np.int32(row.start) for row in rows]

@@ -44,7 +44,7 @@ def describe_unknown_rate(
 
 
 def is_far_above(num_tokens: int, num_unknown: int, training_rate: float) -> bool:
-    """Return whether the share of unknown tokens is far above that in training, beyond two standard deviations."""
+    """Return whether the share of unknown tokens is far above that in training, and not just by chance."""
     limit = max(_LEAST_FRACTION, _ODDS_RATIO * training_rate / (1 - training_rate + _ODDS_RATIO * training_rate))
     certain = limit * num_tokens + 2 * math.sqrt(limit * (1 - limit) * num_tokens)
     return num_tokens >= _LEAST_TOKENS and num_unknown > certain
@@ -58,7 +58,7 @@ class UnknownWatch:
         self._is_over = bundle.shape.characters is not None or bundle.vocabulary is None
 
     def look(self, sentences: Sequence[Sequence[str]], stacklevel: int = 3) -> None:
-        """Count the unknown words of sentences, each a list of tokens; `stacklevel` is as in `warnings.warn`."""
+        """Warn if sentences, each a list of tokens, have too many unknown words; `stacklevel` as in `warnings.warn`."""
         if self._is_over or self._bundle.vocabulary is None:
             return
         tokens = list(chain.from_iterable(sentences))

@@ -161,7 +161,10 @@ def _build(
 
 
 def _texts_of(subject: Subject) -> Iterator[_OwnText]:
-    """Yield the texts to try: the sample; for a run, its corpus if small and unchanged, then its segmented files."""
+    """Yield the texts to try: for a model without a run, the sample.
+
+    For a run, they are its corpus, if that is small and unchanged, and then the first of its segmented files.
+    """
     if subject.run is None:
         yield _OwnText((_shipped("sample"),), Config().text)
         return

@@ -230,7 +230,7 @@ def write_page(data: Mapping[str, Any], path: Path) -> int:
 
 
 def build_page(data: Mapping[str, Any], *, live: bool = False) -> str:
-    """Return the HTML of a page; if `live`, it can ask its server about sentences.
+    """Return the HTML of a page; if `live`, it can ask its server about words and sentences.
 
     Its content security policy allows only this page's scripts, by digest, so that a corpus cannot bring its own.
     """

@@ -70,8 +70,8 @@ def choose_points(
 ) -> list[WordPoints]:
     """Choose the words on the page, with their occurrences and usages.
 
-    Unless `choice` names words, it takes the words with the clearest usages among the frequent labelled words if there
-    are any, otherwise among the frequent content words.
+    If `choice` names no words, those with the clearest usages are taken from the most frequent labelled words or, if no
+    word in the index is labelled, from the most frequent content words.
     """
     words = tuple(dict.fromkeys(choice.words))
     number = max(MOST_CANDIDATES, choice.num_words)
@@ -204,7 +204,7 @@ LabelledPlace = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class PointLabels:
-    """A table with labels for occurrences: by file, line, start and word, the label in each of the columns `names`."""
+    """A table of labels: `rows` maps the file, line, start and word of an occurrence to its label in each column."""
 
     path: Path
     names: tuple[str, ...]
@@ -253,7 +253,7 @@ class PointLabels:
     def colourings(
         self, index: ContextIndex, points: Iterable[Occurrence], reporter: Reporter
     ) -> "dict[str, Colouring]":
-        """Return the colouring of points by each kind of label; warn if no point has one."""
+        """Return the colouring of points by each kind of label; warn about a kind that no point has."""
         places, colourings = [_place_of(index, point) for point in points], {}
         for name in self.kinds:
             labels = [self.rows.get(place, {}).get(name) or None for place in places]
@@ -312,7 +312,7 @@ def colour_points(
     labels: PointLabels | None,
     reporter: Reporter,
 ) -> dict[str, Colouring]:
-    """Return the colourings by name: usage, source, label:NAME for the user's labels, column:NAME for other columns."""
+    """Return the colourings by name: usage, source, label:NAME for kinds of label, column:NAME for other columns."""
     points = [point for word in words for point in word.occurrences]
     sources = [names[index.line(point.line).source] for point in points]
     colourings = {"usage": _by_usage(words), "source": colouring_of(sources)}

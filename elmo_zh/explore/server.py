@@ -1,4 +1,4 @@
-"""Serve the page on this machine only, and answer questions about any sentence.
+"""Serve the page on this machine only, and answer its questions about words and sentences.
 
 Neither other machines nor other pages in the same browser may ask. So the server is bound to the loopback address; it
 refuses requests for another host (DNS rebinding) or from another origin; and questions must be JSON, which a form on

@@ -36,7 +36,7 @@ _Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
 
 
 class _Array(Struct):
-    """Where the numbers of a dataset begin: in the untrusted file itself, or in the copy after its first line."""
+    """Where a dataset's numbers begin, in bytes: in the untrusted file, or in the copy without its first line."""
 
     shape: tuple[_Size, ...]
     dtype: Literal["<f2", "<f4"]
@@ -61,7 +61,7 @@ class ForeignFile:
     """The datasets of an untrusted HDF5 file by name: shapes of floats, values of strings, and types of the rest."""
 
     def __init__(self, path: Path) -> None:
-        """Read a file; raise BundleError if that fails, or if it ends the process that reads it."""
+        """Read a file; raise BundleError if it is missing or damaged, or if reading it crashes or takes too long."""
         self.path = path
         if not path.is_file():
             raise BundleError.missing(path)
@@ -91,7 +91,7 @@ class ForeignFile:
         return header
 
     def names(self) -> set[str]:
-        """Return the names of all datasets, with non-UTF-8 bytes escaped."""
+        """Return the names of all datasets that hard links lead to."""
         return {*self.shapes, *self.strings, *self._others}
 
     def has_group(self, group: str) -> bool:
@@ -108,7 +108,7 @@ class ForeignFile:
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Return a dataset; raise BundleError unless it holds floats of this shape, complete and finite.
 
-        Two names of one dataset share an array, as the two names of a tied softmax do.
+        Two names of one dataset, such as those of a tied softmax, share an array if the floats are not in the copy.
         """
         self.require_array(name, shape)
         place = self._arrays[name]

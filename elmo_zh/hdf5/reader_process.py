@@ -60,7 +60,7 @@ def copy(source: BinaryIO, output: BinaryIO) -> None:
 
 
 def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the datasets that hard links lead to, so that nothing outside the file is touched."""
+    """Yield each dataset with its name, following only hard links, so that nothing outside the file is touched."""
     names: list[str] = []
     file.visit_links(names.append)
     for name in names:
@@ -69,7 +69,7 @@ def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _describe(dataset: Any, copied_bytes: int) -> tuple[str, Any]:
-    """Return the section for a dataset, and its entry: where its numbers are, its strings, or what else it is."""
+    """Return a dataset's section of the header and its entry: the place of its floats, its strings, or its kind."""
     try:
         num_bytes = dataset.nbytes
     except TypeError:

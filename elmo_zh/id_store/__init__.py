@@ -148,7 +148,8 @@ def load_id_store(folder: Path, vocabulary: Vocabulary, num_slots: int | None = 
     `num_slots` is None in token mode.
 
     Raises:
-        RunError: If a file is missing or has the wrong size, or the store is for another vocabulary or mode.
+        RunError: If store.json is damaged, a file is missing or has the wrong size, or the store is for another
+            vocabulary or mode.
     """
     description = read_description(folder)
     if description.vocabulary_digest != vocabulary.digest():

@@ -47,7 +47,7 @@ class BiLM(nn.Module):
         return self.token_table if self.shape.characters is None else self.character_cnn
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw all weights at random, from the token layer up."""
+        """Set all weights to their initial values, most of them random, from the token layer up."""
         self.token_layer.initialise(generator)
         for layer in self.lstm_layers():
             layer.initialise(generator)
@@ -137,7 +137,7 @@ class BiLM(nn.Module):
     def read_sentences(
         self, token_vectors: Tensor, mask: Tensor, state: State, precision: Precision = FLOAT32
     ) -> tuple[Tensor, State]:
-        """Return layers like `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
+        """Return the layers of `layer_activations`, from token vectors (B, T, P), and the state after each sentence."""
         order = reversal(mask)
         reversed_vectors = token_vectors.gather(1, order[:, :, None].expand_as(token_vectors))
         read = torch.stack([token_vectors, reversed_vectors]).transpose(1, 2)

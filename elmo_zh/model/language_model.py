@@ -44,7 +44,7 @@ class LanguageModel:
         return self.bilm.shape.characters is None and self.softmax.weight is self.bilm.token_table.weight
 
     def initialise(self, seed: int) -> torch.Generator:
-        """Draw all weights from the seed; return the generator for further draws."""
+        """Initialise all weights from the seed; return the generator for further draws."""
         generator = torch.Generator().manual_seed(seed)
         self.bilm.initialise(generator)
         if self.is_tied:

@@ -1,4 +1,4 @@
-"""One LSTM layer with projection, and with clipping, which `torch.nn.LSTM` lacks, for both directions at once.
+"""One LSTM layer for both directions at once, with projection and, unlike `torch.nn.LSTM`, with clipping.
 
 The forward and the backward LM have the same shapes and never interact, so the first axis of weights, inputs, outputs
 and states is simply the direction (size 2). Shapes: see `model.bilm`.

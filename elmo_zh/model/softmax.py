@@ -28,7 +28,7 @@ class Negatives:
 
 
 class LogUniformSampler:
-    """Draws distinct rows k with probability proportional to log((k + 2) / (k + 1)); rows must be sorted by count.
+    """Draws distinct rows k with probability proportional to log((k + 2) / (k + 1)); frequent rows must come first.
 
     Works like TensorFlow's log_uniform_candidate_sampler with unique=True; a row's expected count is 1 - (1 - p)^draws.
     """

@@ -66,7 +66,7 @@ class Sample:
     """
 
     def __init__(self, sources: Sequence[Source], config: TextConfig, limits: PlanLimits) -> None:
-        """Read the files, largest first, for times that depend on their sizes; raise CorpusError if none has text."""
+        """Read the files, largest first, each for its share of the time; raise CorpusError if none has text."""
         self.lines: list[str] = []
         self.tally = Tally()
         self.num_bytes = self.num_files = self.num_unreached = 0
@@ -268,7 +268,7 @@ def make_plan(
 
 
 def _stages(sample: Sample, trial: Trial, config: Config, figures: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return the time and the disk space of each stage before training; word2vec was run for one epoch."""
+    """Return the time and the disk space of each stage before training; the trial ran one epoch of word2vec."""
     num_workers = EngineChoice(num_workers=config.text.num_workers).num_processes(sample.totals["line_bytes"])
     epochs = choose_epochs(config.word2vec, figures["tokens"]).epochs
     growth = dict.fromkeys(trial.seconds, trial.factor / num_workers) | {"word2vec": trial.factor * epochs}

@@ -83,7 +83,7 @@ class CharacterShape:
         return sum(count for _, count in self.filters)
 
     def has_projection(self, output_dim: int) -> bool:
-        """Return whether a projection follows: with word embeddings, or if there are not `output_dim` filters."""
+        """Return whether a projection follows: with word embeddings, or if `num_filters` differs from `output_dim`."""
         return self.word_dim > 0 or output_dim != self.num_filters
 
 

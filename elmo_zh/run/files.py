@@ -25,7 +25,7 @@ UNFINISHED, PARTS = ".unfinished", ".parts"
 _REPLACED = f".replaced{UNFINISHED}"
 _TEMPORARY = re.compile(r"(\.[0-9a-f]{32}(\.replaced)?\.unfinished)+$")
 FULL_DISK = N_(
-    "{place}the disk is full. Free some space and run the same command again, without --force; finished work is kept."
+    "{place}the disk is full. Free some space and run the same command again; without --force, finished work is kept."
 )
 # HDF5 (OSError or RuntimeError), safetensors (SafetensorError) and torch, which maps files (RuntimeError: "unable to
 # open file <...> in read-only mode: Input/output error (5)"), give the system's error number only in their text.
@@ -196,7 +196,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, kind: Any = Any) -> Any:
-    """Return the value in a JSON file; raise ValueError unless it is JSON in UTF-8 of this type (see msgspec)."""
+    """Return the value in a JSON file; raise ValueError if it is not valid UTF-8 JSON or not a `kind` (see msgspec)."""
     if path.exists() and not path.is_file():
         raise ValueError("it is not a regular file")  # a pipe would be waited for
     return msgspec.convert(parse_json(path.read_text(encoding="utf-8")), kind)
@@ -216,7 +216,7 @@ def _own_digest(record: Mapping[str, Any]) -> str:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Return a record that `sealed` made, from its file; raise ValueError if it is damaged."""
+    """Read a record that `sealed` made; raise ValueError if it is damaged."""
     record = read_json(path)
     if not isinstance(record, dict) or record.get("digest") != _own_digest(record):
         raise ValueError("its digest does not match its content")

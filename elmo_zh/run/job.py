@@ -29,8 +29,8 @@ The output appears whole or not at all. Until then, the work is in the folder `O
 it is made from, and each step has a folder with the files of its finished parts. A part's record, `part-N.json`, is
 written last: the value that `compute` returned, the digest of each file that it wrote, and a digest of the record
 itself. A job that is run again after it was stopped, on any engine, continues with the parts that are not finished;
-damaged parts are computed again. Workers write a part's files, perhaps several at the same time with the same bytes;
-only the process that runs the job writes records.
+damaged parts are computed again. Workers write a part's files, and two may write the same file at the same time, with
+the same bytes. Only the process that runs the job writes records.
 """
 
 import json
@@ -91,7 +91,7 @@ class Job(Protocol[Summary]):
         """Return whether an existing path is an output of this kind, so that --force may replace it."""
 
     def made_from(self) -> Mapping[str, Json]:
-        """Return all that the output depends on, such as digests and settings; called once the output is claimed."""
+        """Return all that the output depends on, such as digests and settings; called after the output is claimed."""
 
     def make(self, path: Path, work: "Work") -> Summary:
         """Write the output to a path that does not exist yet, computing its parts with `work.run`."""
@@ -196,7 +196,7 @@ class FinishedPart:
 
     @property
     def record(self) -> Path:
-        """The file that is written last."""
+        """The part's record, which is written after its other files."""
         return self.file("json")
 
     def file(self, suffix: str) -> Path:

@@ -118,7 +118,7 @@ def is_run(path: Path) -> bool:
 
 
 def iter_runs(folder: Path) -> Iterator[Path]:
-    """Yield each run with stage records in a folder and its direct subfolders once.
+    """Yield, once each, the runs with stage records in a folder and its direct subfolders.
 
     A run is yielded as a link, such as `latest`, only if no other path leads to it.
     """

@@ -186,7 +186,7 @@ def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> 
 
 
 def _require_same_settings(stage: Stage, run: RunDir, config: Config, facts: Mapping[str, Any]) -> None:
-    """Raise RunError if a stage that this one needs ran with other settings; ignore what this one uses too."""
+    """Raise RunError if a stage that this one needs ran with other settings; ignore settings that both use."""
     needed = makers_for(stage, config)
     for maker in filter(needed.__contains__, STAGES):
         recorded = load_record(run.stage_record(maker.name)).get("settings", {})

@@ -1,7 +1,7 @@
 """The stages of a run, each declared once: what it reads and makes, and which settings decide its result.
 
-Skipping a stage, refusing to discard training, describing what has changed and naming the command that makes a missing
-file all read this table. The work of a stage is the function of the same name in `elmo_zh.stages`.
+The table is used to skip a stage, to refuse to discard training, to describe what has changed, and to name the command
+that makes a missing file. The work of a stage is the function of the same name in `elmo_zh.stages`.
 """
 
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""The segment stage: it turns a corpus into segmented sentences, in tasks that any worker can run."""
+"""The segment stage, which turns a corpus into segmented training text and held-out text."""

@@ -36,7 +36,7 @@ class RepeatedLines:
 
 
 def find_repeated(shards: Sequence[TextShard], work: Work) -> RepeatedLines:
-    """Find the lines to leave out: all copies but the first of the lines that have keys."""
+    """Find the lines to leave out: all copies but the first of each line that has a key."""
     num_buckets = -(-sum(len(shard.keys()) for shard in shards) // _BUCKET_KEYS)
     bounds = [bucket * 2**64 // max(1, num_buckets) for bucket in range(num_buckets + 1)]
     step = Step(name="repeated", compute=_Search(tuple(shards)), total=num_buckets)

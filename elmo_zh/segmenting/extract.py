@@ -71,7 +71,7 @@ class TextShardWriter:
     """
 
     def __init__(self, files: Files, shard_bytes: int, least_characters: int | None) -> None:
-        """Write a key for each stripped line of at least `least_characters` characters, or no keys if that is None."""
+        """Give a key to each line with at least `least_characters` characters when stripped; None means no keys."""
         self._files, self._shard_bytes, self._least_characters = files, shard_bytes, least_characters
         self.sizes: list[int] = []
         self._start_shard()

@@ -54,7 +54,7 @@ def signatures(texts: Sequence[str]) -> Signatures:
 def find_near_copies(
     keys: NDArray[np.uint64], ours: Signatures, paragraphs: Iterable[tuple[NDArray[np.uint64], Signatures]]
 ) -> set[int]:
-    """Return the keys that have a near copy under another key in any of the arrays of paragraphs."""
+    """Return which of `keys` have a near copy, under another key, among `paragraphs`."""
     near: set[int] = set()
     keys, ours = keys[ours.any(1)], ours[ours.any(1)]
     for other_keys, others in paragraphs:
@@ -181,10 +181,10 @@ def choose_texts(
     """Choose the texts that are held out, and return their keys, sorted.
 
     The texts with the lowest hashes are held out: those in the lowest `heldout_share` of the hash range, and more while
-    there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less). At most
-    `heldout_max_tokens` and a fifth of the sentences are held out, and no text whose copies together have more than 200
-    sentences or a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too few others.
-    All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
+    there are fewer than `heldout_min_sentences` (or a tenth of all sentences, if that is less); none if the share is 0.
+    At most `heldout_max_tokens` and a fifth of the sentences are held out, and no text whose copies together have more
+    than 200 sentences or a tenth of `heldout_max_tokens`. Texts with near copies are held out only if there are too few
+    others. All paragraphs of equal text are on the same side, and the order of paragraphs does not matter.
 
     Args:
         texts: From `load_lowest_texts`.

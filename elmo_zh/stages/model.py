@@ -1,4 +1,4 @@
-"""The stages that make a model, train and export, and `pipeline`, which runs all stages."""
+"""The stages train and export, which make a model, and `pipeline`, which runs the stages in order."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -129,7 +129,7 @@ def export(
 
 
 def pipeline(context: StageContext, corpus: Sequence[str]) -> None:
-    """Run all stages in order, skipping word2vec if training starts from a bundle."""
+    """Run the stages in order, skipping word2vec if training starts from a bundle."""
     segment(context, corpus)
     vocab(context)
     if not context.config.train.init:

@@ -48,8 +48,8 @@ def resolve_settings(
     Raises:
         BundleError: If a bundle that is new to the run does not exist, or if training cannot start from a bundle.
         ConfigError: If the settings do not fit together.
-        RunError: If the model was trained on text that was prepared differently, or a setting of section model that
-            the user named differs from the model's.
+        RunError: If the word list or the user dictionary is missing, if the model was trained on text that was prepared
+            differently, or if a setting of section model that the user named differs from the model's.
     """
     config = _with_real_paths(run, config, stages)
     if config.train.init and config.word2vec.vectors and TRAIN in stages and "word2vec.vectors" not in named:
@@ -117,7 +117,11 @@ def text_settings(config: Config, dictionary: Path | None) -> dict[str, Any]:
 
 
 def model_settings(bundle: "Bundle") -> dict[str, Any]:
-    """Return, by name, the settings in section model that a bundle's weights determine."""
+    """Return, by name, the settings in section model that a bundle's weights determine.
+
+    Raises:
+        BundleError: If the model cannot be trained.
+    """
     from elmo_zh.model.language_model import CHARACTER_SETTINGS, SHAPE_SETTINGS
 
     shape, characters = bundle.shape, bundle.shape.characters
@@ -159,7 +163,7 @@ def take_model_settings(
 
 
 def take_text_settings(config: TextConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> TextConfig:
-    """Return the text settings with the bundle's values for making tokens, except those `named` and the dictionary."""
+    """Return the text settings with the values that the bundle records, except those `named` and the dictionary."""
     if bundle.text is None:
         return config
     there = result_settings(bundle.text, without=("user_dictionary",))

@@ -83,7 +83,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
 
 
 def _shared_folder(sources: Sources) -> Path:
-    """Return the deepest folder that contains all local files of the corpus, or the root without local files."""
+    """Return the deepest folder that contains all local files of the corpus, or the root if there are none."""
     parents = [set(source.path.resolve().parents) for source in sources.sources if source.is_local]
     return max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path("/")
 
@@ -144,7 +144,9 @@ def vocab(context: StageContext) -> StageResult:
         }
         if selected.num_refused:
             counts["refused_words"] = selected.num_refused
-            message = _("vocab: words excluded by vocab.refuse, such as long numbers and email addresses: {count}.")
+            message = _(
+                "vocab: words excluded by vocab.refuse (by default, long numbers and email addresses): {count}."
+            )
             reporter.note(message.format(count=f"{selected.num_refused:,}"))
         if source is not None:
             counts |= {"given_words": len(given), "absent_words": len(selected.absent)}
@@ -168,7 +170,7 @@ def _load_given(context: StageContext, source: Path) -> dict[str, int]:
 
 
 def _report_divided(context: StageContext, source: Path, absent: Mapping[str, int]) -> None:
-    """Warn of listed words that the text lacks because the segmenter divides them."""
+    """Unless unknown words are split, warn of listed words that are absent because the segmenter divides them."""
     config = context.config
     # Parts of unknown words may be any word of the list.
     if absent and not config.text.split_unknown:
@@ -179,7 +181,7 @@ def _report_divided(context: StageContext, source: Path, absent: Mapping[str, in
 
 
 def _source_of_words(config: Config) -> Path | None:
-    """Return the file of words that always get a row, a bundle's vocabulary or a word list, or None."""
+    """Return the file of words that always get a row (a bundle's vocabulary or a word list), or None."""
     if config.vocab.init:
         return BundleLayout(Path(config.vocab.init)).vocab
     return Path(config.vocab.words) if config.vocab.words else None
@@ -219,8 +221,8 @@ def word2vec(context: StageContext) -> StageResult:
         if source and not _can_start_from(vectors, num_words):
             reporter.warn(
                 _(
-                    "Too few words have vectors in {source}, or all of these are identical, so they are not used. Use"
-                    " vectors for the language and script of the text."
+                    "Too few words have vectors in {source}, or the vectors are all identical, so the file is not used."
+                    " Use vectors for the language and script of the text."
                 ).format(source=source)
             )
             vectors = WordVectors(rows=vectors.rows[:0], vectors=vectors.vectors[:0])

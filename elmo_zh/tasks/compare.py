@@ -130,7 +130,7 @@ class Comparison:
 
     @cached_property
     def leads(self) -> dict[tuple[str, float], Difference]:
-        """The challenger's lead over other models except the majority, by their name and the share of the labels."""
+        """The challenger's lead over other models except the majority, keyed by model name and share of the labels."""
         return {
             (model.name, share): self.difference(self.challenger, model, share)
             for model in self.models
@@ -142,7 +142,7 @@ class Comparison:
         return max(models, key=lambda model: self.mean(model, self.shares[0]))
 
     def verdict(self) -> str:
-        """Return a verdict on ELMo, with its lead over the best rival without it on the largest share of the labels."""
+        """Return a sentence on whether ELMo helps, with its lead over the best rival on the largest share of labels."""
         rival = self._best([model for model in self.models if not model.needs_elmo and model != MAJORITY])
         lead = self.leads[rival.name, self.shares[0]]
         helps, harms = _("ELMo helps here"), _("ELMo does not help here")
@@ -195,7 +195,7 @@ class Comparison:
         return f"{self.mean(model, share):.4f}{spread}" if scores else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the verdict, the leads and the scores of the runs, but no contributions of individual examples."""
+        """Return the content of the JSON report, which leaves out the contributions of individual examples."""
         return {
             "elmo_zh": __version__,
             "metric": self.metric,
@@ -235,7 +235,7 @@ class CompareJob:
     ) -> "CompareJob":  # fmt: skip
         """Read and split the data; the word2vec vectors are by default the model's.
 
-        Without `folds`, data that came undivided in one file is cross-validated if it has few test examples.
+        Without `folds`, one file that is not divided is cross-validated if its random split has few test examples.
         """
         check_settings(fit.settings)
         word2vec = word2vec or embedder.bundle.path

@@ -16,7 +16,7 @@ _SMALLEST = 1e-300
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001), own code because pytorch-crf is unmaintained."""
+    """A linear-chain conditional random field (Lafferty et al. 2001), written here as pytorch-crf is unmaintained."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
         """Set all scores to 0; with `marks_spans`, the K tags are BIOES tags, so some sequences are forbidden."""
@@ -68,7 +68,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def best_tags(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """Return each text's most probable tags (Viterbi); ties go to the lower number, from the last unit back."""
+        """Return each text's most probable tags (Viterbi); ties go to the lower tag number, from the last unit back."""
         transitions, starts, ends = self._scores()
         score, origins = starts + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):

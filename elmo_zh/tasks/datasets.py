@@ -43,7 +43,7 @@ Numbers = NDArray[np.int64]
 class Split:
     """The row numbers of the examples that train a model, decide when to stop, and give the final score.
 
-    Each is int64, in ascending order; `test` may be empty.
+    Each array is int64, in ascending order; `test` may be empty.
     """
 
     train: Numbers
@@ -114,7 +114,7 @@ def places(examples: Sequence[Example], seed: int, purpose: str) -> NDArray[np.f
 
 
 def choose_rows(examples: Sequence[Example], rows: Numbers, limit: int, seed: int) -> Numbers:
-    """Return `limit` of the rows in ascending order; a larger limit only adds rows."""
+    """Return up to `limit` of the rows in ascending order; a larger limit only adds rows."""
     ranked = np.argsort(places([examples[row] for row in rows], seed, "limit"), kind="stable")
     return np.sort(rows[ranked[:limit]])
 
@@ -131,7 +131,7 @@ def fold_numbers(examples: Sequence[Example], num_folds: int, seed: int) -> Numb
 
 
 def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | None = None) -> list[Split]:
-    """Return one split per fold, which is its test set; copies of a text are in the same part.
+    """Return one split per fold, with the fold as test set; copies of a text are in the same part.
 
     With a limit, each split has at most that many training examples.
     """
@@ -155,7 +155,7 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | N
 
 
 def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
-    """Find the files of a folder by name; raise CorpusError if a part has several files or training has none."""
+    """If the data is a folder, find its files by name; raise CorpusError if a part has several or training has none."""
     folder = files.data
     if not folder.is_dir():
         return files
@@ -172,8 +172,8 @@ def find_files(files: DataFiles, reporter: Reporter) -> DataFiles:
         folders = sorted(path for path in folder.iterdir() if path.is_dir())
         raise CorpusError(
             _(
-                "{folder} has no file with train in its name (found: {names}). Specify the path of the labelled"
-                " examples: a table, JSON lines or CoNLL."
+                "{folder} has no file with the word train in its name (found: {names}). Specify the path of the"
+                " labelled examples: a table, JSON lines or CoNLL."
             ).format(folder=folder, names=_listed(inside or folders) or _("none"))
         )
     if others := [path for path in inside if path not in (train, dev, test)]:
@@ -186,7 +186,10 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with, or else contains, a word for the part; raise CorpusError for several."""
+    """Return the file whose name begins with, or else contains, a word for the part; None if there is none.
+
+    Raises CorpusError if there are several.
+    """
     words = {path: _WORDS.findall(without_compression(path.name)) for path in files}
     matching = [path for path in files if _part_named(words[path][:1]) == part]
     matching = matching or [path for path in files if _part_named(words[path]) == part]
@@ -309,8 +312,8 @@ def _check(dataset: Dataset, reading: Reading, reporter: Reporter) -> None:
     if not reading.regression and len(dataset.labels) < 2:
         raise CorpusError(
             _(
-                "The training examples have only one label, {label}, but at least two are needed. If the data was"
-                " sorted by label, shuffle it before dividing it; or raise --limit."
+                "The training examples have only one label, {label}, but at least two are needed. If you divided data"
+                " that is sorted by label, shuffle it first. If you set --limit, raise it."
             ).format(label=repr(dataset.labels[0]))
         )
     labels_of: dict[str, set[tuple[str, ...]]] = {}

@@ -270,16 +270,16 @@ def _hashes(strings: Iterable[str]) -> NDArray[np.uint64]:
 class TextEncoder:
     """Turns texts into numbers and batches of tensors.
 
-    The n units of a text become int64 arrays, by name; all but the first only for inputs that are read:
+    A text with n units becomes int64 arrays with these names; the first always, the others if they are inputs:
         places: the place of each unit in its token, shape (n,)
         elmo, word2vec: the row of each unit's token in the cache and in the word2vec table, 0 for none, shape (n,)
         characters: the numbers of each unit's characters, 0 where padded, shape (n, C)
         grams: the hashes of the n-grams around each unit, shape (n, G)
-    In training, they are joined by:
+    In training, there is also:
         target: the number of each unit's tag, shape (n,), or of the class, shape (1,); for regression, the
             standardised number, float32, shape (1,)
 
-    A batch of B texts has the same names, padded with 0 to T units (at least 1). New or changed are:
+    A batch of B texts has tensors of the same names, padded with 0 to T units (at least 1), with two changes:
         mask: True where there is a unit, shape (B, T)
         elmo, word2vec: the vectors in place of the rows, float32, shapes (L + 1, B, T, 2P) and (B, T, P)
     """
@@ -353,7 +353,7 @@ def read_alike(word2vec: Word2Vec, embedder: ElmoEmbedder, sentences: Iterable[S
 def load_vectors(path: Path, texts: Texts, settings: HeadSettings, reporter: Reporter) -> NDArray[Any] | Word2Vec:
     """Read vectors made by another program, one for each example (.npy) or one for each word.
 
-    A word of the texts that the file lacks gets the mean vector of the words inside it, or else zeros.
+    A word that the file lacks gets the mean vector of the words inside it, or else zeros.
 
     Raises:
         OptionError: If the vectors do not suit the data or the kind of task.

@@ -72,7 +72,7 @@ class TaskJob:
         return manifest_of(self.fit, self.dataset, self.embedder)
 
     def make(self, path: Path, work: Work) -> FitReport:
-        """Compute the vectors, train, score and write."""
+        """Compute the vectors, train, score, write the folder, and return the report."""
         task = PreparedTask.prepare(self.fit, self.dataset, self.embedder, work)
         fitted = task.fit(work)
         layout = TaskLayout(path)
@@ -115,7 +115,7 @@ class TaskJob:
 
 
 def with_inputs(job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, reporter: Reporter) -> FitJob:
-    """Fill in the inputs if none are chosen, check the settings, and replace a mixture for numbers by the network."""
+    """Fill in inputs if none are chosen, and check the settings; for regression, replace a mixture with a network."""
     settings, inputs = job.settings, job.settings.inputs
     has_word2vec = BundleLayout(embedder.bundle.path).word2vec.is_file()
     if "word2vec" in inputs and not has_word2vec:

@@ -142,14 +142,14 @@ def _pooled(vectors: NDArray[Any]) -> NDArray[np.float16]:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Logistic regression on features that are shifted, scaled, and normalised to length 1 per text.
+    """Logistic regression on features that are shifted, scaled, and normalised to length 1 per example.
 
     Attributes:
         shift: Subtracted from each feature, float32, shape (D,); zeros for n-grams.
         scale: Factor for each feature after the shift, float32, shape (D,); for n-grams the inverse document frequency.
         weights: Weight of each feature for each class, float32, shape (D, K).
         bias: Bias of each class, float32, shape (K,).
-        grams: The n-grams of the features, of which a pair has two each; empty for vectors.
+        grams: The n-grams of the features (a pair has two features per n-gram); empty for vectors.
     """
 
     shift: NDArray[np.float32]
@@ -159,7 +159,7 @@ class LinearModel:
     grams: Sequence[str] = ()
 
     def log_probabilities(self, features: Matrix) -> Floats:
-        """Return the log-probability of each class for each text, float64, shape (N, K)."""
+        """Return the log-probability of each class for each example, float64, shape (N, K)."""
         starts = range(0, features.shape[0], _BLOCK_ROWS)
         scores = [np.zeros((0, len(self.bias)))]
         scores += [self._scaled(features[start : start + _BLOCK_ROWS]) @ self.weights for start in starts]
@@ -222,7 +222,7 @@ def _log_shares(classes: Numbers, num_classes: int) -> NDArray[np.float32]:
 
 
 def _with_weights(model: LinearModel, regression: LogisticRegression) -> LinearModel:
-    """Return a model with fitted weights; a class without examples gets zero weights, and half an example's bias."""
+    """Return a model with fitted weights; an absent class gets zero weights, and the bias of half an example."""
     weights, bias, learned = model.weights.copy(), model.bias.copy(), regression.classes_
     coefficients, intercept = regression.coef_.T, regression.intercept_
     if len(learned) == 2:  # scikit-learn gives the weights of the second class only
@@ -327,8 +327,8 @@ def choose_members(
     """Try classifiers in turn, the best of those with all texts first; keep each that improves the mixture's score.
 
     Args:
-        offers: Name, log-probabilities and rows of the texts of each classifier, predicted by models that were not
-            fitted on these texts; at least one classifier has all texts.
+        offers: For each classifier, its name, log-probabilities of texts from models that were not fitted on them, and
+            the rows of these texts; at least one classifier has all texts.
         classes: True classes of all texts, shape (N,).
         score: Rates predicted classes against true ones; higher is better.
 

@@ -96,7 +96,7 @@ class InputLayer(nn.Module):
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over texts of any length: a biLM layer without projection and clipping.
+    """A bidirectional LSTM over texts of any length: a biLM layer without projection or clipping.
 
     Padding has no influence and stays zero. Matrix products use `training_precision` in training, else float32.
     """
@@ -119,7 +119,7 @@ class BiLSTM(nn.Module):
 
 
 def choose_lstm_precision(network: nn.Module, batch_size: int, known: str = "") -> str:
-    """Set the training precision of all LSTMs, by default the fastest for the first one; return its name, or ""."""
+    """Set the training precision of all LSTMs, by default the fastest for the first; return its name ("" if none)."""
     lstms = [module for module in network.modules() if isinstance(module, BiLSTM)]
     for lstm in lstms:
         width, num_columns = lstm.lstm.input_weight.shape[1:]
@@ -292,7 +292,7 @@ class TaskHead(nn.Module):
         self.network = _build(settings, sizes, labels, marks_spans=marks_spans)
 
     def loss(self, texts: Sequence[Batch]) -> Tensor:
-        """Return the mean loss of a batch (two for pairs), plus any penalty on the layer mix or the n-gram scores."""
+        """Return the mean loss over the examples of a batch, plus any penalty on the layer mix or the n-gram scores."""
         outputs, targets = self.network(texts), texts[0]["target"]
         if self.settings.kind == "tag":
             costs: Tensor = self.network.crf.negative_log_likelihood(outputs, targets, texts[0]["mask"])
@@ -319,14 +319,14 @@ class TaskHead(nn.Module):
 
     @property
     def mix(self) -> ScalarMix | None:
-        """The mix of ELMo's layers, if they are an input."""
+        """The mix of ELMo's layers, or None if they are not an input."""
         return getattr(getattr(self.network, "inputs", None), "mix", None)
 
 
 def mix_taggers(network: TaskHead, linear: TaskHead, weight: float) -> TaskHead:
     """Return one tagger that sums the scores of both, the linear one's with `weight`, the network's with 1 - `weight`.
 
-    So it multiplies both probabilities of a sequence of tags, each to the power of its weight, and normalises them.
+    Its probability of a sequence of tags is the normalised product of both probabilities, each raised to its weight.
     """
     mixed = deepcopy(network)
     mixed.settings = replace(network.settings, head="mixture")

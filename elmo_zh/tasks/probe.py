@@ -82,7 +82,7 @@ class ProbeReport:
         return [*table(head, rows).split("\n"), "", best]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures of all rows, and the facts about model and data."""
+        """Return the best layer, the figures of all rows, and the facts about the model and the data."""
         rows = [asdict(row) for row in self.rows]
         return {"elmo_zh": __version__, "best_layer": self.best_layer, "rows": rows, **self.facts}
 
@@ -110,7 +110,7 @@ class ProbeJob:
         return {**self.data, "word2vec": word2vec_digest(self.word2vec), **self.embedder.identity()}
 
     def make(self, path: Path, work: Work) -> ProbeReport:
-        """Compute the vectors, judge each layer, and write the report."""
+        """Compute the vectors, and judge each layer; write and return the report."""
         sentences = (occurrence.sentence for occurrence in self.occurrences)
         cache = VectorCache.on_disk(work.within("vectors"), self.embedder, sentences)
         name, counts = self.baseline
@@ -157,7 +157,7 @@ def probe_tags(
     files: DataFiles, reading: Reading, embedder: ElmoEmbedder, output: Path, *, word2vec: Path | None,
     reporter: Reporter,
 ) -> ProbeJob:  # fmt: skip
-    """Prepare to predict each unit's tag, such as its part of speech, by a linear model on each layer's vectors."""
+    """Prepare to predict each unit's tag, such as its part of speech, with a linear model on each layer's vectors."""
     dataset = load_dataset(files, reading, reporter)
     if dataset.scheme:
         raise CorpusError(
@@ -204,7 +204,7 @@ def probe_tags(
 
 
 class MarkedWord(NamedTuple):
-    """One occurrence of a word; `start` is its first character in a raw line, or its index in a sentence of tokens."""
+    """An occurrence of a word; `start` is the index of its first character in a line, or of its token in a sentence."""
 
     word: str
     sense: str
@@ -226,7 +226,7 @@ def probe_senses(
     kept = [marked for marked in occurring if num_senses[marked.word] > 1]
     if not kept:
         raise CorpusError(
-            _("{path}: each word occurs in only one sense. Add occurrences in other senses.").format(path=path)
+            _("{path}: no word occurs in several senses. Add occurrences in other senses.").format(path=path)
         )
     reporter.note(
         _("Reading {path}: {number} occurrences of words with several senses, {others} of words with one.").format(
@@ -264,7 +264,10 @@ def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
 
 
 def _located(sentences: Sequence[tuple[str, ...]], tokens: Iterable[int]) -> tuple[tuple[str, ...], list[int]]:
-    """Return the first sentence with any of the tokens, numbered through all sentences, and their places in it."""
+    """Return the first sentence with any of the tokens, and their places in it; both are empty if there is none.
+
+    Tokens are numbered through all sentences.
+    """
     start = 0
     for sentence in sentences:
         if places := [token - start for token in tokens if 0 <= token - start < len(sentence)]:

@@ -161,7 +161,7 @@ def _require_sound(description: TaskDescription) -> None:
 
 
 class TaskModel:
-    """A trained classifier, tagger or text-pair model, with its bundle.
+    """A trained task, which predicts classes, numbers or tags, with its bundle.
 
         model = TaskModel.load("my-tagger")
         [prediction] = model.predict(["李白是唐代诗人"])

@@ -128,7 +128,7 @@ class Fitted:
         description: The task's description, with its scores.
         head: The network, in a mixture for tags with the scores of n-grams; None if a mixture has left it out.
         linear: The linear models of the mixture.
-        lines: The figures of each epoch, with all seeds.
+        lines: The figures of each epoch, for all seeds.
         answers: The predicted labels of the development and test examples, by part. In a mixture, linear models
             predict development examples that they were not fitted on.
     """
@@ -154,7 +154,7 @@ class PreparedTask:
 
     @classmethod
     def prepare(cls, job: FitJob, dataset: Dataset, embedder: ElmoEmbedder, work: Work) -> "PreparedTask":
-        """Segment the texts, load or compute the vectors that are inputs, and turn all into numbers."""
+        """Segment the texts, load or compute the vectors that are inputs, and turn texts and labels into numbers."""
         texts, inputs = read_texts(dataset.examples, embedder, work.reporter), job.settings.inputs
         sentences = list(sentences_of(texts))
         cache = VectorCache.on_disk(work.within("vectors"), embedder, sentences) if "elmo" in inputs else None

@@ -236,8 +236,8 @@ _SEPARATING = Step(
 def split_segmented(line: str, config: TextConfig | None = None) -> list[str]:
     r"""Return the tokens of a line that its user has segmented, as the segmenter whitespace divides it in training.
 
-    U+0020 separates them, or in a line without it any white space, except no-break spaces. If the settings keep white
-    space, only U+0020 does.
+    Tokens are separated by U+0020 or, in a line without it, by any white space except no-break spaces. If the settings
+    keep white space, only U+0020 separates tokens.
 
     >>> split_segmented("全\u3000角 很 大")
     ['全\u3000角', '很', '大']

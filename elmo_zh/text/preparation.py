@@ -73,8 +73,8 @@ class TextPreparation:
     def prepare(self, sentence: str) -> TokenisedLine:
         """Return the tokens of one raw sentence, and their positions before normalisation.
 
-        A token reaches from the first raw character that its first character comes from to the last one that its last
-        character comes from. Tokens may overlap where one raw character became several, such as ㎏ in NFKC.
+        A token starts with the first raw character that its first character comes from, and ends with the last one that
+        its last character comes from. Tokens may overlap where one raw character became several, such as ㎏ in NFKC.
 
         >>> preparation = TextPreparation.build(TextConfig())
         >>> line = preparation.prepare("今天１０度")

@@ -35,7 +35,7 @@ def split_sentences(paragraph: str) -> list[str]:
     """Return the sentence texts of a paragraph; joining them restores the paragraph.
 
     A sentence ends after one or several of 。！？!?… and the closing quotes and brackets that follow, or at the end of
-    the paragraph. An ASCII ! or ? inside a web address or a name does not end one. Call it before normalising, which
+    the paragraph. An ASCII ! or ? inside a web address or a name does not end one. Split before normalising, which
     may replace these characters.
 
     Raises:
@@ -87,8 +87,8 @@ def iter_pieces(
 ) -> Iterator[tuple[int, str, bool]]:
     """Yield the start and text of each piece, and whether it continues a sentence.
 
-    Without `split`, the whole text is one sentence. Pieces have at most `longest` characters (0: no limit). Tokens of
-    `segmented` text that are not longer than that stay whole.
+    Without `split`, the whole text is one sentence. Pieces have at most `longest` characters (0: no limit). In
+    `segmented` text, tokens of at most that length stay whole.
     """
     start = 0
     split_text = split_between_tokens if segmented else split_sentences

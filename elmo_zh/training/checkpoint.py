@@ -207,7 +207,7 @@ class MetricsFile:
             sync_file(self.path)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all complete lines, ignoring a last line that a killed process left unfinished."""
+        """Return all complete lines, without an unfinished last one; raise RunError if a complete line is damaged."""
         if not (self._is_used and self.path.exists()):
             return []
         *complete, __ = self.path.read_bytes().split(b"\n")

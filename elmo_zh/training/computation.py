@@ -88,7 +88,8 @@ def choose_computation(
     """Choose how to compute on a device, and set torch's number of threads accordingly.
 
     Settings left open follow `previous`, the description of the run's computation so far. If it has none, the
-    precision is the faster one for products of the model's shapes, and the number of threads is torch's.
+    precision is bfloat16 if that is clearly faster for products of the model's shapes, else float32, and the number of
+    threads is torch's.
     """
     if num_threads := config.num_threads or previous.get("num_threads"):
         torch.set_num_threads(num_threads)

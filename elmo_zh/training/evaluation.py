@@ -19,7 +19,7 @@ _SAMPLE_SEED = 20_180_215
 
 
 def sample_sentences(heldout: HeldoutSentences, num_tokens: int) -> NDArray[np.int64]:
-    """Return the indexes of the held-out sample, about `num_tokens` words of random sentences, in ascending order."""
+    """Return the held-out sample, about `num_tokens` words (or all), as sorted indexes of random sentences."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(heldout))
     lengths = heldout.lengths(order)
     enough = int(np.searchsorted(np.cumsum(lengths), num_tokens)) + 1

@@ -1,4 +1,4 @@
-"""Export a checkpoint as a bundle with its model card, or in another program's layout."""
+"""Export a checkpoint as a bundle with its model card, or in another layout."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ def export_checkpoint(
     force: bool,
     reporter: Reporter,
 ) -> None:
-    """Write a checkpoint as a bundle with its model card, or in another program's layout."""
+    """Write a checkpoint as a bundle with its model card, or in another layout."""
     inputs = [run.checkpoints, run.vocab, run.character_counts, run.start]
     with claimed_output(output, inputs, is_model, force=force):
         source = _load_source(run, config, step, form)

@@ -1,4 +1,4 @@
-"""The weights that training starts from: random ones with word vectors, or a bundle's (adaptation).
+"""The weights that training starts from: random ones and any word vectors, or a bundle's (adaptation).
 
 From a bundle, rows of the token table and of the softmax are copied by word, never by position; all other weights are
 copied as they are, and then the softmax's bias is fitted to the new text. The initial weights are kept in the run
@@ -172,7 +172,7 @@ def expected_shares(model: LanguageModel, store: IdStore) -> Tensor:
 
 
 def _sample(store: IdStore) -> list[np.ndarray[Any, Any]]:
-    """Draw enough training sentences for the sample, always the same ones from the same text."""
+    """Draw training sentences with about _SAMPLE_PREDICTIONS predictions, always the same ones from the same text."""
     order = np.random.default_rng(_SAMPLE_SEED).permutation(len(store.train))
     predictions = np.cumsum(store.train.lengths(order) + 1)
     return [store.train[int(index)] for index in order[: np.searchsorted(predictions, _SAMPLE_PREDICTIONS) + 1]]

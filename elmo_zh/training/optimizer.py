@@ -52,8 +52,8 @@ def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
     """Return the settings with a dropout, chosen by the number of epochs if they leave it open.
 
-    Text that is read once cannot be memorised. Each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to
-    MOST_DROPOUT (docs/log.md, 2026-11-23).
+    There is none for up to one epoch; each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to MOST_DROPOUT
+    (docs/log.md, 2026-11-23).
     """
     if config.dropout != AUTOMATIC:
         return config
@@ -74,9 +74,9 @@ torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped
 class Optimizers:
     """Two optimisers that step together: one for the LSTMs and the character CNN, one for the tables.
 
-    The tables (token embeddings, softmax) always use Adagrad: a row is updated only when its word occurs, and Adam's
-    steps of uniform size would move the rows of rare words as far as the rows of frequent words. Together with AdamW,
-    Adagrad keeps one number per row; in the published recipe it keeps one per table entry.
+    The tables (token embeddings, softmax) always use Adagrad, because Adam's steps of uniform size would move the rows
+    of rare words as far as the rows of frequent words. Together with AdamW, Adagrad keeps one number per row; in the
+    published recipe it keeps one per table entry.
     """
 
     def __init__(self, config: TrainConfig, bilm: BiLM, softmax: Softmax) -> None:

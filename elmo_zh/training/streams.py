@@ -37,7 +37,7 @@ class ShuffledOrder:
         self.num_pools = -(-self._num_spans // _POOL_SPANS)
 
     def pool(self, epoch: int, pool: int) -> NDArray[np.int64]:
-        """Return the numbers of the sentences in one pool of an epoch, in reading order; the pools share none."""
+        """Return the numbers of the sentences in one pool of an epoch, in reading order; no two pools overlap."""
         spans = np.random.default_rng([self._seed, epoch]).permutation(self._num_spans)
         pool_spans = spans[pool * _POOL_SPANS : (pool + 1) * _POOL_SPANS]
         sentences = (pool_spans[:, None] * _SPAN_SENTENCES + np.arange(_SPAN_SENTENCES)).ravel()
@@ -85,7 +85,7 @@ class PackedStreams:
         return int(self._upcoming[self._next - 1])
 
     def next_batch(self) -> StreamBatch:
-        """Return the next T tokens of this rank's streams."""
+        """Return the next T tokens of each of this rank's streams."""
         inputs = np.empty((2, self._unroll_steps, len(self._own_streams)), np.int64)
         targets = np.empty_like(inputs)
         keep = np.ones((self._unroll_steps, len(self._own_streams), 1), np.float32)

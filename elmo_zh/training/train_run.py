@@ -120,7 +120,7 @@ def _measured_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[s
 
 
 def _report_plan(trainer: Trainer, *, is_resumed: bool) -> None:
-    """Report what training will take, and where it continues."""
+    """Report the plan and, if training is resumed, the step from which it continues."""
     config, reporter = trainer.config, trainer.reporter
     num_steps, num_predictions = trainer.schedule.num_steps, trainer.store.train.num_predictions
     message = _(

@@ -59,7 +59,9 @@ def find_trend(points: Sequence[tuple[int, float]]) -> tuple[str, float]:
     return "falling" if fall > _FALL else "", fall
 
 
-_TRAIN_LONGER = N_("Train longer: raise train.max_tokens and train.epochs, then train and export again.")
+_TRAIN_LONGER = N_(
+    "Train longer: raise train.epochs and train.max_tokens (0 means no limit), then train and export again."
+)
 _ADD_TEXT = N_("Add text, or start from a model trained on more: --init starter")
 # What is found, and what would help; docs/training.md explains the advice.
 _FINDINGS = {
@@ -126,7 +128,7 @@ def _iter_findings(figures: TrainingFigures) -> Iterator[Finding]:
 
 
 def describe_verdict(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the lines that show users the findings, as stored in a stage record."""
+    """Return the lines that show users the findings of a stage record."""
     lines = [_("Verdict:")]
     for finding in findings:
         if finding["kind"] in _FINDINGS:  # records of earlier versions have others

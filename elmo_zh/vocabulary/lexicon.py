@@ -79,7 +79,7 @@ class Lexicon:
         self._other_ids: dict[str, int] | None = None  # built on demand: training only reads ids
 
     def without_other_words(self) -> "Lexicon":
-        """Return a lexicon for the same model that has no words outside the vocabulary."""
+        """Return a lexicon for the same model, without the words outside the vocabulary."""
         return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
@@ -121,5 +121,5 @@ class Lexicon:
         return self.alphabet.spell(word, self.num_slots)
 
     def is_cut(self, token: str) -> bool:
-        """Return whether a word has too many characters and will be truncated."""
+        """Return whether a word has too many characters and will be truncated; False in token mode."""
         return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

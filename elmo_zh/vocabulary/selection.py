@@ -175,7 +175,7 @@ def select_vocabulary(
     num_distinct = num_refused = 0
 
     def iter_frequent() -> Iterator[tuple[int, str]]:
-        """Yield (negated count, word) for each word that is frequent enough, and neither listed nor refused."""
+        """Yield (negated count, word) for each word that is frequent enough, and neither given nor refused."""
         nonlocal num_distinct, num_refused
         for encoded, count in counted.iter_words():
             num_distinct += 1
@@ -230,7 +230,7 @@ def _count_others(counted: WordCounts, counts: dict[str, int], *, split_unknown:
 
 
 def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, source: Path | None) -> None:
-    """Raise RunError if the vocabulary has no word of the text or, unless the user listed words, only one."""
+    """Raise RunError if the vocabulary has no word of the text or, unless words are given, only one."""
     num_words = len(selected.vocabulary) - len(SPECIALS)
     if num_words == 0 or (source is None and num_words == 1):
         raise RunError(
@@ -249,7 +249,7 @@ def require_words(selected: VocabularyCounts, config: VocabConfig, text: Path, s
 
 
 def report_given_words(selected: VocabularyCounts, num_given: int, source: Path, reporter: Reporter) -> None:
-    """Report how many of the listed words do not occur in the text, and how many other words got a row."""
+    """Report how many of the given words do not occur in the text, and how many other words got a row."""
     num_added = len(selected.vocabulary) - len(SPECIALS) - num_given
     message = _(
         "vocab: words in {source}: {num_given:,} (not found in the text: {num_absent:,}); words added from the text:"

@@ -55,7 +55,7 @@ class SpellingModel:
         return cost
 
     def save(self, path: Path) -> None:
-        """Write lines of character TAB count in descending order, escaping tabs, line ends and backslashes."""
+        """Write lines of character TAB count, the highest count first, escaping tabs, line ends and backslashes."""
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         save_counts(path, ((symbol.translate(TSV_ESCAPES), count) for symbol, count in ranked))
 

@@ -100,6 +100,9 @@ def load_words(path: Path, entries: Entries | None = None) -> dict[str, int]:
     """Return the words of a file, one per line, with their first line numbers; skip special tokens and empty lines.
 
     `entries` prepares the words as the text is, and counts those that cannot occur in it.
+
+    Raises:
+        RunError: If there are no words.
     """
     lines = [(line, number) for number, line in enumerate(iter_lines(path), 1) if line.strip() and line not in SPECIALS]
     if entries is not None:

@@ -20,7 +20,7 @@ from elmo_zh.word2vec.vectors import TrainingJob, WordVectors
 
 @dataclass(frozen=True)
 class _CountedSentences:
-    """Sentences for gensim that can be restarted and report progress.
+    """Restartable sentences for gensim; reading them updates the progress.
 
     gensim would wait forever if reading failed in its thread, so an error ends the sentences early, and is kept.
     """

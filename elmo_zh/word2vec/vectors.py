@@ -52,7 +52,7 @@ class WordVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """The text to train on, the vocabulary, each row's count (for <S>, the number of sentences), and the settings."""
+    """The training text, vocabulary, each row's count (for <S>, the number of sentences), dimension and settings."""
 
     files: Sequence[Path]
     vocabulary: Vocabulary

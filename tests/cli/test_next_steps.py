@@ -46,7 +46,7 @@ def test_the_command_after_a_stage(stage: Stage, config: Config, expected: str) 
         (
             "embed",
             "--options-file",
-            "Make a bundle of the files with elmo-zh convert, and then use --model BUNDLE.",
+            "Convert the files to a bundle with elmo-zh convert, then use --model BUNDLE.",
         ),
     ],
 )

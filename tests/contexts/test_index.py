@@ -123,7 +123,7 @@ def test_a_sample_does_not_depend_on_blocks_and_hardly_on_further_text(
 def test_texts_without_a_word_to_index(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     wrong: list[tuple[list[str], dict[str, Any], str]] = [
         ([*LINES], {"min_count": 9}, "a.txt: no word to index among 31 tokens"),
-        ([*LINES], {"words": frozenset({"香蕉"})}, "write the words of --words as the segmenter splits them"),
+        ([*LINES], {"words": frozenset({"香蕉"})}, "write the words in --words FILE as the segmenter splits them"),
     ]
     for lines, choice, message in wrong:
         with pytest.raises(ElmoZhError, match=message):

@@ -27,7 +27,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "Reading 1 file: text, GB18030",
         "Reading 1 file: csv, UTF-8, --field 2 (review)",
         "Reading 1 file: jsonl, UTF-8, --field text",
-        "Skipped (cannot tell which column holds the text): c/e.json",
+        "Skipped (cannot tell which column or field holds the text): c/e.json",
         "Characters kept: 26. Characters left out: lines with undecodable bytes: 3.",
     ):
         assert line in answer.stderr.splitlines()
@@ -47,7 +47,7 @@ def test_a_folder_of_many_kinds_whose_record_accounts_for_every_character() -> N
         "records without the text field": {"count": 1, "characters": 0}
     }
     assert sorted(found["passed_over"]) == [
-        "cannot tell which column holds the text",
+        "cannot tell which column or field holds the text",
         "files whose names do not suggest text",
     ]
     for source in found["sources"].values():

@@ -61,7 +61,11 @@ def test_which_of_several_files(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     for name, content in (("0.ann", ""), ("1.ann", "T1\tPER 0 3\t王小明\n"), ("1.txt", "王小明来了")):
         written(tmp_path, f"brat/{name}", content)
-    problems = {"none": "has no file with train in its name", "many": "(a.test.csv, b.test.csv)", "brat": "of brat ("}
+    problems = {
+        "none": "no file with the word train in its name",
+        "many": "(a.test.csv, b.test.csv)",
+        "brat": "of brat (",
+    }
     for folder, problem in problems.items():
         given = DataFiles(data=tmp_path / folder)
         assert problem in message_of(CorpusError, lambda given=given: find_files(given, Heard()))

@@ -1,1 +1,1 @@
-"""Readers for each format of corpora and labelled data."""
+"""Readers for the formats of corpora and labelled data."""

@@ -1,8 +1,8 @@
 """Read the output of annotation tools, texts with spans or choices, and leave out rejected and skipped records.
 
-A record is {"text": ..., "entities": [[start, end, type], ...]}, where a span may also be an object with start, end and
-label. CLUENER's records are {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. If the file has the text of
-the spans, this text decides whether `end` is the last character or the one after it.
+A record with spans is {"text": ..., "entities": [[start, end, type], ...]}, where a span may also be an object with
+start, end and label. CLUENER's records are {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. If the file
+has the text of the spans, this text decides whether `end` is the last character or the one after it.
 """
 
 import json
@@ -119,7 +119,7 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """How a file counts positions: in characters or UTF-16 units, and whether `end` is inclusive (`past_end` is 1)."""
+    """Whether `end` is inclusive (`past_end` is 1), and whether positions count UTF-16 units rather than characters."""
 
     past_end: int = 0
     in_utf16: bool = False
@@ -211,7 +211,7 @@ def _given_spans(where: str, value: Any, others: Counter[str]) -> Iterator[_Give
 
 
 def _given_span(where: str, entry: Any, values: Sequence[Any]) -> _GivenSpan:
-    """Return the span with a start, end, type and surface (or None); raise CorpusError if a value is wrong."""
+    """Return a span, given its start, end, type and surface (or None); raise CorpusError if a value is wrong."""
     start, end, kind, surface = values if len(values) == len(_SPAN_KEYS) else [None] * len(_SPAN_KEYS)
     if isinstance(kind, list):
         kind = kind[0] if len(kind) == 1 else None
@@ -309,7 +309,7 @@ def _placed(where: str, text: str, span: _GivenSpan, convention: _Convention) ->
 
 
 def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
-    """Return spans that do not overlap, sorted; longer ones are preferred, then those first in the text or the file."""
+    """Return spans that do not overlap, sorted; longer ones are preferred, then earlier ones."""
     kept: list[Span] = []
     for span in sorted(dict.fromkeys(spans), key=lambda span: (span[0] - span[1], span[0])):
         if all(span[1] <= other[0] or other[1] <= span[0] for other in kept):

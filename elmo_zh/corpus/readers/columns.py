@@ -73,7 +73,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def no_column(name: str, column: str, header: Sequence[str]) -> CorpusError:
-    """Return the error for a column or field that a file lacks; `header` holds its own names, or its first row."""
+    """Return the error for a column or field that a file lacks; `header` is the file's first row, or its fields."""
     return CorpusError(
         _(
             "{name} has no column or field {column}. Its first row, or its fields: {row}. Use one of these names, or a"

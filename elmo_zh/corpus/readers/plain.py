@@ -3,7 +3,7 @@
 A layout of plain text that would silently give wrong words is noted, for a message that says what to do. Vertical files
 have one token per line, as in CWB, Sketch Engine, `concordance --output FILE.vrt` and CoNLL. In tagged text, as in the
 People's Daily corpus, each word has a tag: 我们/r 充满/v. The words of both are returned separated by spaces; a
-segmenter may divide them further. Without --json, wikiextractor writes <doc ...> lines, the text, </doc>.
+segmenter may divide them further. Without --json, wikiextractor writes each article between <doc ...> and </doc>.
 """
 
 import html
@@ -205,7 +205,7 @@ def _read_vertical(text: DecodedText, _config: TextConfig, tally: Tally) -> Iter
 
 
 def _starts_as_vertical(head: str) -> bool:
-    """Return whether the first lines are tags, comments or short tokens, with end tags, or columns and blank lines."""
+    """Return whether the first lines are short tokens, tags and comments, with end tags, or columns and blank lines."""
     lines = _sample(head)
     others = [line for line in lines if line.strip() and not (_TAG_LINE.fullmatch(line.strip()) or _is_comment(line))]
     has_tags = any(line.startswith("</") for line in lines)

@@ -181,7 +181,7 @@ def _markdown_lines(parser: Any, source: str, tally: Tally) -> Iterator[str]:
 
 
 def _prose(parser: Any, content: str, env: dict[str, Any], tally: Tally) -> Iterator[str]:
-    """Yield the parts of a paragraph's text, with U+0000 for each hard line break; very long ones keep their markup."""
+    """Yield a paragraph's text in parts, with U+0000 for hard line breaks; very long paragraphs keep their markup."""
     if len(content) > _LONGEST_PARAGRAPH:
         yield content
         return

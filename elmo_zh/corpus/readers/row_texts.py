@@ -185,7 +185,7 @@ def _open_objects(kind: str, text: DecodedText, config: TextConfig, tally: Tally
 
 def _unclear(name: str, shown: str) -> UnsuitableError:
     advice = _("Choose one or more: --field NAME")
-    return UnsuitableError(name, N_("cannot tell which column holds the text"), advice, shown)
+    return UnsuitableError(name, N_("cannot tell which column or field holds the text"), advice, shown)
 
 
 def _format(kind: str, **others: Any) -> CorpusFormat:

@@ -130,8 +130,8 @@ def _sentences_of_lines(text: DecodedText, text_column: str, label_column: str) 
 
     Raises:
         UnlabelledError: If the first line has a single column.
-        CorpusError: If another line is not a token with its tag, lines often differ in their number of columns, or a
-            long file has no blank lines between sentences.
+        CorpusError: If a line is not a token with its tag, a long file has no blank lines between sentences, or lines
+            often differ in their number of columns and no label column is given.
     """
     sentences: list[Sentence] = [[]]
     num_columns, is_conllu, has_tabs = Counter[int](), False, False

@@ -1,1 +1,1 @@
-"""Fast parts of the model: the LSTM recurrence and the losses with their gradients, and the products that they use."""
+"""Fast parts of the model: the LSTM recurrence, the losses, matrix products, and parallel execution on a CPU."""

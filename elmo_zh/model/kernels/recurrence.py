@@ -376,7 +376,7 @@ def _fill_weight_gradients(d_before_clip: Tensor, trace: Trace, d_z: Tensor, d_w
 
 
 def _prepare(weights: LayerWeights, dtype: torch.dtype, *, is_backward: bool = False) -> PreparedWeights:
-    """Return the weights as the loops use them; for the backward run, W, (..., I + P, 4D), and W_p are transposed."""
+    """Return the weights as a loop uses them: the input and recurrent ones joined; transposed for the backward loop."""
     is_packed = can_pack(weights.bias, dtype)
 
     def prepare(matrix: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class DictionaryEntry(NamedTuple):
 
 
 def load_user_dictionary(path: Path, config: TextConfig, add_word: AddWord) -> None:
-    """Add a user dictionary's words, prepared as the text is, with their counts and tags."""
+    """Pass each word of a user dictionary, prepared as the text is, to `add_word`, with its count and tag if given."""
     for entry in read_user_dictionary(path, Entries(path, build_normaliser(config))):
         add_word(entry.word, entry.frequency, entry.tag)
 
@@ -55,7 +55,11 @@ def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], lis
 
 
 def read_user_dictionary(path: Path, entries: Entries) -> list[DictionaryEntry]:
-    """Return the words of a user dictionary or of a table made by `words`, prepared as the text is."""
+    """Return the words of a user dictionary or of a table made by `words`, prepared as the text is.
+
+    Raises:
+        CorpusError: If the file cannot be read, or is not a user dictionary.
+    """
     try:
         listed = [*_iter_entries(path)]
     except (ValueError, OSError) as error:
