@@ -42,8 +42,8 @@ Change a setting with `--set section.key=value`, with `make train SET="section.k
 given with `--config`. A run keeps its settings in `RUN/config.toml`.
 
 Changing a setting marked * never makes a finished stage stale. In the column "allowed", "text" stands for
-any string; an empty string is written `""`. `elmo-zh --print-schema` prints a JSON Schema, from which
-editors complete settings.
+any string; an empty string is written `""`. `elmo-zh --print-schema` prints a JSON Schema, which editors can
+use to complete settings.
 """,
     "zh": """\
 # 设置

@@ -337,7 +337,7 @@ def keywords(common: Common, /, files: tuple[str, ...], texts: TextChoice, optio
 
     Each row has the word's counts in the two sets of lines, both counts per million tokens, the log ratio (1 means
     twice as frequent), log-likelihood (G2, negative if the word is rarer in the first set), its p-value, and q, the
-    false discovery rate among all compared words. The words typical of the other set come last.
+    false discovery rate (adjusted over all compared words). The words typical of the other set come last.
 
     \b
     Example:

@@ -89,7 +89,7 @@ def vocab(common: Common, /) -> None:
 
     Use it after segment. It writes the most frequent words of this run's text to RUN/vocab.data. With --init, all words
     of a model are kept, and words of the text are added, up to vocab.size words in total. If the model already has that
-    many, up to vocab.size words are added, or none if --set gives vocab.size.
+    many, up to vocab.size more words are added, or none if you set vocab.size with --set.
 
     \b
     Example:
@@ -313,10 +313,10 @@ def plan(common: Common, /, corpus: tuple[str, ...], limits: PlanLimits) -> None
     """Estimate a run's time, memory and disk space from a sample.
 
     Use it before a long run to choose a configuration. CORPUS is text in any format that the segment command reads. The
-    command runs the stages up to encode on a sample of the corpus, tries a few steps of training, and scales the
-    figures up: the numbers of characters, tokens and distinct words; how much of the text its most frequent words
-    cover; the time and disk space of each stage on this machine; and the memory that training needs. With --init, the
-    plan is for the run that pipeline would start from that model.
+    command runs the stages up to encode on a sample of the corpus and tries a few steps of training. From these it
+    estimates the numbers of characters, tokens and distinct words; how much of the text its most frequent words cover;
+    the time and disk space of each stage on this machine; and the memory that training needs. With --init, the plan is
+    for the run that pipeline would start from that model.
 
     \b
     Example:

@@ -193,7 +193,7 @@ class PreparedTask:
     # Training
 
     def fit(self, work: Work) -> Fitted:
-        """Train with each seed; if requested, mix the best network with other models, as judged on held-out labels.
+        """Train with each seed; for a mixture, mix the best network with other models, as judged on held-out labels.
 
         Networks that are in the work folder are not trained again.
         """
