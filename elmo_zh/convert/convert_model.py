@@ -212,7 +212,7 @@ def _find_weights(folder: Path) -> Path:
 
 
 def _named(folder: Path, *patterns: str) -> list[Path]:
-    """Return the files that match the first pattern with any matches, or [] if there is none."""
+    """Return the files that match the first pattern with any matches, or [] if no pattern matches a file."""
     matches = (sorted(path for path in folder.glob(pattern) if path.is_file()) for pattern in patterns)
     return next(filter(None, matches), [])
 

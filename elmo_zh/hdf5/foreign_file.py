@@ -108,7 +108,8 @@ class ForeignFile:
     def read_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Return a dataset; raise BundleError unless it holds floats of this shape, complete and finite.
 
-        Two names of one dataset, such as those of a tied softmax, share an array if the floats are not in the copy.
+        Two names of one dataset, such as the two tables of a tied softmax, share an array if the floats are not in the
+        copy.
         """
         self.require_array(name, shape)
         place = self._arrays[name]

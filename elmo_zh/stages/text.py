@@ -83,7 +83,7 @@ def segment(context: StageContext, corpus: Sequence[str]) -> StageResult:
 
 
 def _shared_folder(sources: Sources) -> Path:
-    """Return the deepest folder that contains all local files of the corpus, or the root if there are none."""
+    """Return the deepest folder that contains all local files of the corpus, or the root if it has no local files."""
     parents = [set(source.path.resolve().parents) for source in sources.sources if source.is_local]
     return max(set.intersection(*parents), key=lambda path: len(path.parts)) if parents else Path("/")
 

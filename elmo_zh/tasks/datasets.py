@@ -186,7 +186,7 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _part_of_folder(folder: Path, files: Sequence[Path], part: str) -> Path | None:
-    """Return the file whose name begins with, or else contains, a word for the part; None if there is none.
+    """Return the file whose name begins with, or else contains, a word for the part; None if no file does.
 
     Raises CorpusError if there are several.
     """

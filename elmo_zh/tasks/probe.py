@@ -264,7 +264,7 @@ def _occurrence(marked: MarkedWord, reader: TextReader) -> Occurrence:
 
 
 def _located(sentences: Sequence[tuple[str, ...]], tokens: Iterable[int]) -> tuple[tuple[str, ...], list[int]]:
-    """Return the first sentence with any of the tokens, and their places in it; both are empty if there is none.
+    """Return the first sentence with any of the tokens, and their places in it; both are empty if no sentence has one.
 
     Tokens are numbered through all sentences.
     """

@@ -52,7 +52,7 @@ def planned_tokens(config: TrainConfig, epoch_tokens: int) -> float:
 def choose_dropout(config: TrainConfig, epoch_tokens: int) -> TrainConfig:
     """Return the settings with a dropout, chosen by the number of epochs if they leave it open.
 
-    There is none for up to one epoch; each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to MOST_DROPOUT
+    It is 0 up to one epoch; each doubling of the epochs adds DROPOUT_PER_DOUBLING, up to MOST_DROPOUT
     (docs/log.md, 2026-11-23).
     """
     if config.dropout != AUTOMATIC:

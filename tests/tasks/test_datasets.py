@@ -158,7 +158,7 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     problems = [
         (DataFiles(data=few), CLASSIFY, "There are no"),
         (DataFiles(data=one), CLASSIFY, "have only one label, '东'"),
-        (DataFiles(data=whole, limit=1), CLASSIFY, "raise --limit"),
+        (DataFiles(data=whole, limit=1), CLASSIFY, "If you set --limit, raise it"),
         (DataFiles(data=spans, dev=words), TAG, "(one tag per word) and "),
     ]
     for files, reading, problem in problems:

@@ -40,7 +40,7 @@ def test_few_or_equal_vectors_are_no_start(
     vectors.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     answer = elmo_zh("word2vec", "--run", run, "--from", vectors, "--json")
     assert answer.result()["covered"] == covered
-    assert ("they are not used" in answer.stderr) is is_warned
+    assert ("the file is not used" in answer.stderr) is is_warned
     lines = (run / "word2vec.txt").read_text(encoding="utf-8").splitlines()
     assert lines[0] == f"{covered} 3"
     assert ("APP 0.0 0.0 1.0" in lines) is not is_warned
