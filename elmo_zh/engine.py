@@ -202,8 +202,9 @@ def dask_workers(scheduler: str) -> Iterator[Engine]:
             reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
             raise ClusterError(
                 _(
-                    "No Dask scheduler with workers answers at {scheduler} ({reason}). Start them with `dask scheduler`"
-                    " and `dask worker ADDRESS --nthreads 1`, and pass the scheduler's address: --scheduler ADDRESS"
+                    "Cannot reach a Dask scheduler with workers at {scheduler} ({reason}). Start a scheduler with"
+                    " `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`, and pass the scheduler's"
+                    " address: --scheduler ADDRESS"
                 ).format(scheduler=scheduler, reason=reason)
             ) from None
         num_ahead = max(_LEAST_AHEAD, 4 * sum(client.nthreads().values()))

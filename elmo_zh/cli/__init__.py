@@ -36,9 +36,9 @@ EXIT_KNOWN_PROBLEM, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED 
 def task() -> None:
     """Train, use, score and compare models for labelled tasks.
 
-    Use it with a few thousand labelled texts: classes or numbers for texts, tags for characters or words, or labels for
-    pairs of texts. Small models are trained on top of a bundle's vectors; compare says whether ELMo helps on your
-    labels.
+    Use it if you have a few thousand labelled texts. A label is a class or a number for a text or a pair of texts, or a
+    tag for a character or a word. Small models are trained on top of a bundle's vectors; compare says whether ELMo
+    helps on your data.
 
     \b
     Example:

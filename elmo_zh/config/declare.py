@@ -28,7 +28,7 @@ class Layers(str):
     __slots__ = ()
 
     def __new__(cls, value: object = "all") -> "Layers":
-        """Return the layers that a text, a number or numbers name.
+        """Return the layers given as a string, a number or several numbers.
 
         Raises:
             ValueError: If the value names no layer, or one twice.

@@ -173,7 +173,7 @@ def require_column(columns: Mapping[str, Column], name: str, option: str) -> Col
     """Return a column, or the years or months of its dates for a name such as 日期:year.
 
     Raises:
-        ConfigError: If there is no such column, or it has no dates to take years or months of.
+        ConfigError: If there is no such column, or if years or months are requested and the column has no dates.
     """
     name, unit = split_unit(columns, name)
     if unit and name in columns:

@@ -239,7 +239,7 @@ class Usage:
     # Mean of the vectors of its occurrences, each scaled to length 1, float64, shape (2P,)
     centre: NDArray[np.float64] = field(repr=False)
     nearest: tuple[Neighbour, ...] = field(repr=False)  # its occurrences, most similar to the centre first
-    words: tuple[str, ...]  # words that occur near this usage and not near the others, most characteristic first
+    words: tuple[str, ...]  # words whose vectors are near this usage and not near the others, most characteristic first
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,7 +136,7 @@ def _is_plain(name: Any, value: Any) -> bool:
 
 
 def _load_dictionary(path: Path, needed: tuple[str, ...]) -> list[str]:
-    """Return the words sorted by number, from lines of word, tab and number; an empty word is the ideographic space."""
+    """Return the entries of char.dic or word.dic in the order of their numbers; an empty entry stands for U+3000."""
     if not path.is_file():
         raise BundleError.missing(path)
     numbers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Find the sources of a corpus: files, folders and standard input."""
+"""Find the sources of a corpus: the files that paths, folders and globs name, and standard input."""
 
 import glob
 import os

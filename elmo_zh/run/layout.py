@@ -91,7 +91,7 @@ class RunDir:
 
         Raises:
             RunError: If it is missing and `create` is false.
-            OutputError: If another process holds its lock.
+            OutputError: If another process holds its lock, or a file that is not ours stands in its place.
         """
         if not create and not self.path.exists():
             raise RunError(explain_no_run(self.path))
@@ -99,7 +99,7 @@ class RunDir:
         is_new = not (self.path / MARK).exists()
         try:
             make_folder(self.path)
-            with locked(self.lock, self.path):
+            with locked(self.lock, self.path, "--run"):
                 if is_new:
                     write_mark(self.path, "run", RUN_FORMAT, {})
                 yield

@@ -99,15 +99,16 @@ def output_lock(output: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path, what: Path) -> Iterator[None]:
-    """Hold a lock file during the block; raise OutputError if another process holds the lock of `what`.
+def locked(path: Path, what: Path, option: str = "--output") -> Iterator[None]:
+    """Hold the lock file of `what` during the block; raise OutputError if another process holds it.
 
     The file is removed at the end. A process that opened it just before that would lock a file that no other process
-    can see, so it is refused too. A file that is not empty or not regular is somebody else's, and is left alone.
+    can see, so it is refused too. A file that is not empty or not regular belongs to somebody else: it is left alone,
+    and OutputError is raised.
     """
     import fcntl  # which not every system has
 
-    not_ours = _(NOT_REPLACED).format(path=path, option="--output")
+    not_ours = _(NOT_REPLACED).format(path=path, option=option)
     in_use = _("{path} is in use by another elmo-zh process. Wait until that process ends.").format(path=what)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

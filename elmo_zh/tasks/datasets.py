@@ -288,7 +288,10 @@ def _split(read: Mapping[str, Labelled], seed: int, reporter: Reporter) -> Split
     split = Split(*(np.flatnonzero(part_of == part) for part in PART_WORDS))
     if missing:
         train, dev, test = (f"{len(rows):,}" for rows in split.parts().values())
-        message = _("Split at random with seed {seed}: {train} train, {dev} dev and {test} test examples.")
+        message = _(
+            "Some training examples were set aside at random (seed {seed}), leaving {train} train, {dev} dev and {test}"
+            " test examples."
+        )
         reporter.note(message.format(seed=seed, train=train, dev=dev, test=test))
     return split
 

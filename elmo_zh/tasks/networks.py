@@ -1,4 +1,6 @@
-"""The networks for tasks, from the inputs [x; ELMo] of a text's units to a number or the scores of classes or tags.
+"""The networks for tasks, which score classes or tags, or predict a number.
+
+Most read the inputs [x; ELMo] of each unit of a text; linear taggers read the n-grams around it, and mixtures both.
 
 Shape letters: B texts, T units.
 """

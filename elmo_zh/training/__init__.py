@@ -24,7 +24,7 @@ class Launch:
 def read_launch(environment: Mapping[str, str]) -> Launch:
     """Return this process's place, which torchrun or another launcher sets; without one, it is the only process.
 
-    With several processes, raise RunError if RANK, LOCAL_RANK or MASTER_PORT is missing or not a number.
+    With several processes, raise RunError if RANK, WORLD_SIZE, LOCAL_RANK or MASTER_PORT is missing or not a number.
     """
     if environment.get("WORLD_SIZE", "1") == "1":
         return Launch()

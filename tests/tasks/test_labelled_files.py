@@ -353,7 +353,7 @@ PROBLEMS = [
     (TAG, "a.conll", "\n\n", "has no labelled examples"),
     (TAG, "a.csv", SPANS_IN_CSV, "not read from this format (csv). From Label Studio, export as JSON-MIN"),
     (replace(TAG, text_columns=("form",)), "a.conll", "李 O\n", "'form'; expected a whole number"),
-    (TAG, "a.json", json.dumps(LABEL_STUDIO), "record 1 is from a full export of Label Studio. Export as JSON-MIN"),
+    (TAG, "a.json", json.dumps(LABEL_STUDIO), "record 1 is in Label Studio's full JSON format. Export as JSON-MIN"),
     (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "a.conll: not one token and its tag ('这家"),
     (TAG, "a.ann", BRAT, "brat"),
     (TAG, "a.ann", YEDDA, "YEDDA"),

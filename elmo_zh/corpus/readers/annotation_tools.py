@@ -57,7 +57,7 @@ def iter_accepted(text: DecodedText, left_out: Counter[str]) -> Iterator[tuple[i
         where = f"{text.name}: " + _("record {number}").format(number=number)
         if isinstance(record.get("data"), dict) and isinstance(record.get("annotations"), list):
             raise CorpusError(
-                _("{where} is from a full export of Label Studio. Export as JSON-MIN.").format(where=where)
+                _("{where} is in Label Studio's full JSON format. Export as JSON-MIN.").format(where=where)
             )
         if "" in record:
             raise CorpusError.unexpected(f"{where}: {str(record[''])[:40]!r}", '{"text": "...", ...}')

@@ -44,7 +44,9 @@ _WIKI_FIELDS = {"id", "url", "title", "text"}
 def other_fields_note(others: Mapping[str, int]) -> str:
     """Return a message that names the fields and columns that contain Chinese text but were not read."""
     names = first_ten([name.removeprefix("column ") for name, _count in Counter(others).most_common()])
-    message = _("Fields with Chinese text that were not read: {names}. To choose the fields to read: --field NAME")
+    message = _(
+        "These fields also contain Chinese text but were not read: {names}. To choose the fields to read: --field NAME"
+    )
     return message.format(names=names)
 
 

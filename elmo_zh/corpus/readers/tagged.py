@@ -58,7 +58,7 @@ def read_tagged(text: DecodedText, kind: str, reading: Reading) -> Labelled:
     """Return the tagged sentences of a file; tags that mark spans are converted to BIOES."""
     if kind not in ("jsonl", "conll", "tsv"):
         message = _(
-            "{name}: tags are not read from this format ({kind}). From Label Studio, export as JSON-MIN; otherwise, put"
+            "{name}: cannot read tags from this format ({kind}). From Label Studio, export as JSON-MIN; otherwise, put"
             " a token and its tag on each line, separated by a tab, and add: --input-format conll"
         )
         raise CorpusError(message.format(name=text.name, kind=kind))

@@ -30,7 +30,7 @@ class ScoredWords(NamedTuple):
 
 
 def _prepare_words(weight: Tensor, bias: Tensor, dtype: torch.dtype) -> ScoredWords:
-    """Return the words for a weight of shape (S, P) and a bias of shape (S,), with products in `dtype`."""
+    """Prepare S words for scoring with products in `dtype`, from weight, shape (S, P), and bias, shape (S,)."""
     is_packed, weight = can_pack(bias, dtype), weight.to(dtype)
     return ScoredWords(pack(weight.T, is_packed), pack(weight, is_packed), bias, is_packed)
 
