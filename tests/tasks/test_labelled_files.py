@@ -351,7 +351,7 @@ PROBLEMS = [
     ),
     (TAG, "a.conll", "李\tB-PER\n白\n", "line 2: not one token and its tag ('白')"),
     (TAG, "a.conll", "\n\n", "has no labelled examples"),
-    (TAG, "a.csv", SPANS_IN_CSV, "not read from this format (csv). From Label Studio, export as JSON-MIN"),
+    (TAG, "a.csv", SPANS_IN_CSV, "cannot read tags from this format (csv). From Label Studio, export as JSON-MIN"),
     (replace(TAG, text_columns=("form",)), "a.conll", "李 O\n", "'form'; expected a whole number"),
     (TAG, "a.json", json.dumps(LABEL_STUDIO), "record 1 is in Label Studio's full JSON format. Export as JSON-MIN"),
     (TAG, "a.conll", f"{SENTENCE}\t1\n{SENTENCE}\t0\n", "a.conll: not one token and its tag ('这家"),
