@@ -1,4 +1,4 @@
-"""Process-wide settings for memory allocation, oneDNN's caches and idle threads."""
+"""Process-wide settings for memory allocation, oneDNN's caches and idle threads; the peak memory of the process."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""The names of values and columns as people see them; JSON and files of tables keep names such as empty_lines."""
+"""The names of values and columns as people see them; JSON and table files keep names such as empty_lines."""
 
 from elmo_zh.language import _
 

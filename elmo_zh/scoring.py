@@ -179,7 +179,7 @@ class _Scorer:
     ) -> tuple[list[NDArray[np.float64]], State]:
         """Return each sentence's costs, as `sentence_costs` does, and the state after their last tokens.
 
-        Sentences of input ids, longest first, start from `state`, or from the model's start state.
+        The sentences must be input ids, longest first. They start from `state`, or from the model's start state.
         """
         start = self._weights.reader.start_state(len(sentences)) if state is None else state
         outputs = read_outputs(self._weights, self._lexicon, sentences, start)

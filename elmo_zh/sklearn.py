@@ -102,7 +102,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             BundleError: If the folder is not a valid bundle.
             ElmoZhError: If the precision is unknown or does not work on the device, or there is no GPU for cuda.
-            ValueError: If device, pool or layers is not one of those listed.
+            ValueError: If device, pool or layers has a value that is not allowed.
         """
         embedder = self._load()
         self._check_settings(embedder)

@@ -226,7 +226,7 @@ _UNCOUNTED_SENTENCES = 2
 
 
 def warm_up(weights: ModelWeights, lexicon: Lexicon, sentences: Iterable[NDArray[Any]]) -> tuple[State, int]:
-    """Return the mean state at the ends of sentences of input ids, and the number of sentences that it averages.
+    """Return the mean state at the ends of sentences of input ids, and the number of states averaged.
 
     After the sentence that reaches `MOST_TOKENS` ids, no more are read.
     """

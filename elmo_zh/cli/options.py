@@ -65,7 +65,7 @@ def _checked_run(context: click.Context, _parameter: click.Parameter, path: Path
 
 
 def _found_vectors(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return the folder of a model or run, found by its path or by the name of an installed model."""
+    """Return the folder of a model or run, given by path or installed name; raise BundleError if it does not exist."""
     if value is None:
         return None
     path = find_bundle(value)
@@ -308,15 +308,15 @@ def reads(*names: str) -> Callable[[Function], Function]:
 
 
 def common_options_of_readers(function: Callable[..., Any]) -> Any:
-    """Add the options of all commands, but leave --force out of the help, for a command that does not need it."""
+    """Add the options that all commands share; leave --force out of the help, for a command that does not need it."""
     return common_options(function, hides_force=True)
 
 
 def common_options(function: Callable[..., Any], *, hides_force: bool = False) -> Any:
-    """Add the options of all commands; the function receives the shared values as its first argument, a `Common`.
+    """Add the options that all commands share; the function receives their values as its first argument, a `Common`.
 
-    Outputs may not replace a file or folder given to the command. Commands without --run warn if --set or
-    an option gives a setting that they do not read.
+    Outputs may not replace a file or folder given to the command. Commands without --run warn about settings, from
+    --set or an option, that they do not read.
     """
 
     @wraps(function)

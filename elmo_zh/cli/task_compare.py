@@ -60,7 +60,7 @@ class CompareOptions:
         return tuple(sorted(shares, reverse=True))
 
     def named_vectors(self) -> dict[str, Path]:
-        """Return the files of --vectors by name; raise OptionError unless each has a name and an existing file."""
+        """Return the files of --vectors by name; raise OptionError if a name or a file is missing."""
         pairs = [(name.strip(), Path(file)) for name, _sign, file in (value.partition("=") for value in self.vectors)]
         for value, (name, file) in zip(self.vectors, pairs, strict=True):
             if not (name and file.is_file()):

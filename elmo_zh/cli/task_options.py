@@ -43,7 +43,7 @@ def checked_job(common: Common, job: FitJob) -> FitJob:
 
 
 def checked_reading(common: Common, reading: Reading, kind: str, *, regression: bool = False) -> Reading:
-    """Return completed options for reading labelled files; raise UsageError or OptionError if they do not fit."""
+    """Return the completed reading options; raise UsageError or OptionError if they do not suit `kind`."""
     wanted, given = 2 if kind == "pairs" else 1, len(reading.text_columns)
     if given not in (0, wanted):
         message = _("The number of text columns must be {wanted}, not {given}. Use --text-column once for each.")

@@ -360,7 +360,7 @@ def _substitutes_result(occurrence: "TokenInSentence", ranked: "Substitutes", *,
 
 
 def _four_digits(substitute: "Substitute") -> dict[str, Any]:
-    """Return the values rounded to four digits, so that they do not depend on the batch."""
+    """Return the values, rounded to four significant digits so that they do not depend on the batch."""
     values = asdict(substitute).items()
     return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in values}
 

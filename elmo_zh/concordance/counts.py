@@ -247,7 +247,7 @@ class NewWord:
 def iter_runs(texts: Iterable[InputText], config: TextConfig | None, reporter: Reporter) -> Iterator[str]:
     """Yield the runs of Han characters in texts, which are normalised by `config`.
 
-    Without a `config`, the texts are segmented, and only their spaces are removed.
+    Without a `config`, the texts must be segmented already, and only their spaces are removed.
     """
     normalise = build_normaliser(config) if config else (lambda line: "".join(line.split()))
     with reporter.progress("lines", unit="lines") as progress:

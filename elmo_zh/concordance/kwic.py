@@ -181,7 +181,7 @@ class Concordance:
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """The texts that a command reads: their tokens, the index they come from, and the lines to search or count in."""
+    """The texts that a command reads: their tokens, their index, if any, and the lines to search or count in."""
 
     table: TokenTable
     folded: TokenTable  # the same tokens in the form in which they are searched and counted
@@ -235,7 +235,7 @@ def match_occurrences(index: ContextIndex, found: Concordance) -> list[Numbers]:
 
 
 def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -> Concordance:
-    """Return the matches with a figure `cosine`: the similarity to match number `like`, NaN if there is no vector."""
+    """Return the matches with their `cosine` to match number `like`, which must have a vector; NaN without a vector."""
     given = np.flatnonzero(found.numbers == like)
     if not len(given):
         raise ConfigError.unexpected(f"--like {like}", first_ten([*map(str, found.numbers.tolist())]))
@@ -255,7 +255,7 @@ def by_meaning(index: ContextIndex, found: Concordance, like: int, layer: int) -
 def match_usages(
     index: ContextIndex, word: str, found: Concordance, *, layer: int | None, seed: int
 ) -> NDArray[np.float64]:
-    """Return the usage of each match of a word, numbered from 1 as in `senses`; NaN where the index has no vectors."""
+    """Return each match's usage, from 1 as in `senses`, or NaN without vectors; raise ElmoZhError if all are NaN."""
     from elmo_zh.contexts.senses import find_senses  # searching alone needs neither scikit-learn nor torch
 
     senses = find_senses(index, word, layer=layer, seed=seed, top=0)
@@ -278,7 +278,7 @@ def save_concordance(found: Concordance, output: Path) -> None:
 
 
 def _vertical(line: ConcordanceLine, columns: Mapping[str, str]) -> str:
-    """Return a line's tokens, one per line, with the match inside <node>; the columns become attributes of <s>."""
+    """Return a concordance line in vertical format, with the match inside <node>, and figures and columns in <s>."""
     named = {"id": line.number, "source": line.line.source, "line": line.line.number, **line.figures, **columns}
     attributes = (f" {name}={quoteattr(_in_xml(str(cell(value))))}" for name, value in named.items())
     tokens = [escape(_in_xml(token)) for token in line.tokens]

@@ -31,7 +31,7 @@ class Layers(str):
         """Return the layers given as a string, a number or several numbers.
 
         Raises:
-            ValueError: If the value names no layer, or one twice.
+            ValueError: If the value is not of one of these forms, or names a layer twice.
         """
         is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
         parts = [str(part).strip() for part in (value if is_list else str(value).split(","))]  # type: ignore[attr-defined]

@@ -283,7 +283,7 @@ def write_vectors(path: Path, kinds: Mapping[str, Kind | None], parts: Iterable[
 
 
 def _iter_tasks(folder: Path, rows: NDArray[np.int64], part_lines: int) -> Iterator[_Task]:
-    """Yield the lines numbered `rows` in parts, with their tokens and the positions of the chosen ones."""
+    """Yield the tokens of the lines numbered `rows`, in parts, with the positions of the chosen tokens."""
     words, lines, tokens, occurrences = (
         np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         for name in ("words", "lines", "tokens", "occurrences")

@@ -238,10 +238,10 @@ def measure_drift(
 
     Args:
         indexes: One index per period, in order, all made with one model; or a single index, if `periods` is given.
-        words: Compare only these words. Default: all that occur in every period.
+        words: The words to compare. Default: all that occur in every period. The choice affects only q and `change`.
         reporter: Receives progress.
-        options: The options of the command: periods, layer, by, min_count, permutations, with_fragments,
-            seed. Only q and `change` depend on the other words. by="jsd" needs scikit-learn.
+        options: The options of the command `drift`: periods, layer, by, min_count, permutations, with_fragments, seed.
+            by="jsd" needs scikit-learn.
 
     Raises:
         ElmoZhError: If the indexes were made in different ways, a layer or column is missing, there is only one

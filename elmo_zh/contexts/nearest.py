@@ -1,7 +1,7 @@
 """Exact search for the vectors with the largest cosine similarity.
 
 A first pass in float32, with a bounded error, reads each vector once and rules out the vectors that cannot be among
-the nearest. The others are compared again in float64, one by one, so that equal vectors have equal cosines.
+the nearest. The others are compared in float64 without a matrix product, so that equal vectors have equal cosines.
 """
 
 import mmap
@@ -85,7 +85,7 @@ def nearest_rows(
 
 
 def _cosines(vectors: NDArray[np.float16], unit: NDArray[np.float64]) -> Cosines:
-    """Return the cosines of rows; a row's position in its block does not affect the result."""
+    """Return each row's cosine with `unit`; the row's position in its block does not affect it."""
     rows = vectors.astype(np.float64)
     norms = np.sqrt((rows * rows).sum(axis=1))
     return np.asarray((rows * unit).sum(axis=1) / np.where(norms == 0, 1, norms))

@@ -310,7 +310,7 @@ def parse_pair_columns(given: str) -> tuple[str, ...]:
 def iter_pair_scores(
     scorer: LineScorer, texts: Sequence[InputText], names: Sequence[str], reporter: Reporter
 ) -> Iterator[PairScore]:
-    """Yield the score of each record, a pair of sentences in the columns `names`; the first is the record's text."""
+    """Yield the scores of each record's pair: its text and the column `names[1]`; `names[2]`, if given, is the kind."""
     pairs = chain.from_iterable(_iter_pairs(text, names, reporter) for text in texts)
     with reporter.progress("pairs", unit="pairs") as progress:
         for window in iter_windows(pairs, len, most_items=_PAIRS, most_size=3 * _PAIRS):

@@ -286,7 +286,7 @@ def find_senses(
         ElmoZhError: If the index does not have the word or the layer, or the word has too few occurrences in
             different lines.
         TypeError: If the word is not a string.
-        ValueError: If `num_usages`, `seed` or `top` is not a whole number, or is out of range.
+        ValueError: If `num_usages` or `seed` is not a whole number, or is out of range.
     """
     check_arguments("find_senses", SenseOptions, num_usages=num_usages, seed=seed)
     layer = usage_layer(index) if layer is None else layer

@@ -225,7 +225,7 @@ def _only(folder: Path, files: list[Path], what: str) -> Path:
 
 
 def _load_vocabulary(path: Path | None, *, is_needed: bool, reporter: Reporter) -> Vocabulary | None:
-    """Return the vocabulary; if it is missing or invalid, return None, or raise BundleError if it is needed."""
+    """Return the vocabulary; for no file or a wrong line, return None, or raise BundleError if it is needed."""
     if path is None:
         if is_needed:
             raise BundleError.needs("model.mode = token", "--vocab FILE")

@@ -1,6 +1,6 @@
 """Models of ELMoForManyLangs: LSTMs, a CNN over Unicode characters and optional word embeddings, as PyTorch weights.
 
-Differences from the published layout, according to its own code: the order of the gates is i, f, j, o, and the forget
+How its code differs from the published layout: the order of the gates is i, f, j, o, and the forget
 gate's bias includes the 1 that bilm-tf adds later; a highway gate is the fraction of the input that is kept, not the
 fraction that is transformed; the marks for the beginning and the end of a word are swapped (the loader looks up `<eow>`
 for the beginning), also during training, so all released models need the swap; a word's embedding precedes the CNN's

@@ -20,7 +20,7 @@ SKIPPED = N_("Skipped ({reason}): {names}")
 
 
 class Found(msgspec.Struct):
-    """Lines, records, pages or files of one kind: how many, their characters, and the first examples."""
+    """Items of one kind, such as dropped lines: how many, their characters, and the first examples."""
 
     count: int = 0
     characters: int = 0

@@ -331,7 +331,7 @@ def _part_of(where: str, values: Mapping[str, Any], field: str) -> str:
 
 
 def _require_width(where: str, values: Mapping[str, str], width: int) -> None:
-    """Raise CorpusError for a row with more columns than the table, perhaps because a cell contains the separator."""
+    """Raise CorpusError for a row with text beyond the last column, perhaps because a cell contains the separator."""
     num_filled = max((place for place, cell in enumerate(values.values(), start=1) if cell.strip()), default=0)
     if num_filled > width:
         raise CorpusError(

@@ -190,7 +190,7 @@ def _kind_of_file(path: Path) -> int:
 
 
 def _find_files(arguments: Sequence[str], leave_out: Path | None) -> tuple[set[Path], set[Path], set[Path]]:
-    """Return the files to read, and from folders the other files and the outputs."""
+    """Return the files to read, and other files and outputs in folders; raise CorpusError if a folder has no text."""
     outside = leave_out.resolve() if leave_out else None
     found: tuple[set[Path], set[Path], set[Path]] = (set(), set(), set())
     for path, is_named in (pair for argument in arguments for pair in _expand(argument)):

@@ -52,7 +52,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def as_one_line(text: str) -> str:
-    """Turn a block of markup (HTML, Markdown) into one line; line breaks between Chinese characters disappear."""
+    """Join the lines of a block of text; breaks between Chinese characters disappear, other breaks become spaces."""
     return _SPACE.sub(" ", _BREAK_IN_CHINESE.sub("", text)).strip(" ")
 
 

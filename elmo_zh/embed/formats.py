@@ -110,7 +110,8 @@ _PADDED_BYTES = 65_536
 def write_hdf5(path: Path, contents: Contents, blocks: Iterator[LineBlock]) -> None:
     """Write HDF5 with one dataset per line: vectors in the root; groups `tokens` and, for raw text, `offsets`.
 
-    If lines were split, there is one dataset per sentence, and the dataset `line` has each sentence's line number.
+    If lines were split, there is one dataset per sentence, and the dataset `line` has each sentence's line number. The
+    dataset `sentence_to_index` (AllenNLP's map from sentences to lines) is optional.
     """
     index: dict[str, str] = {}
     source_lines: list[NDArray[np.int64]] = []

@@ -37,7 +37,7 @@ def run_selftest(bundle: Bundle, device: str = "auto") -> list[Check]:
 
 
 def _compare(name: str, vectors: Sequence[NDArray[np.float32]], expected: Sequence[NDArray[np.float32]]) -> Check:
-    """Compare arrays by their largest difference, divided by the largest expected number if that is above 1.
+    """Compare arrays by their largest difference, divided by the largest expected absolute value if that is above 1.
 
     The difference is infinite if shapes differ or a number is not finite.
     """

@@ -1,1 +1,1 @@
-"""A page for exploring words in context: maps of their occurrences, usages, neighbours and substitutes."""
+"""A page for exploring words in context: usages, neighbours, surprisal, substitutes, and maps of occurrences."""

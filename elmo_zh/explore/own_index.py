@@ -1,4 +1,4 @@
-"""The index that `explore` builds from a model's own text: the text of its run, or the sample."""
+"""The index that `explore` builds from a model's own text: the text of its run or, without a run, the sample text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

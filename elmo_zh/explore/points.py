@@ -124,7 +124,7 @@ def by_count(index: ContextIndex, words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _candidates(index: ContextIndex) -> tuple[str, ...]:
-    """Return the frequent non-ASCII content words of at least two characters, by descending count."""
+    """Return frequent non-ASCII content words of two or more characters by descending count; raise an error if none."""
     function_words = jieba_function_words()
     words = [
         word

@@ -36,7 +36,7 @@ _Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
 
 
 class _Array(Struct):
-    """Where a dataset's numbers begin, in bytes: in the untrusted file, or in the copy without its first line."""
+    """A dataset's shape, dtype and first byte, counted in the untrusted file or after the first line of the copy."""
 
     shape: tuple[_Size, ...]
     dtype: Literal["<f2", "<f4"]

@@ -165,8 +165,8 @@ def reversal(mask: Tensor) -> Tensor:
 def drop(values: Tensor, fraction: float) -> Tensor:
     """Return the values with a random fraction set to zero and the rest scaled up to keep the mean.
 
-    On a CPU, torch draws dropout masks one number at a time. This function takes 16 bits per value from a faster
-    generator, which is seeded from torch's.
+    On a CPU, where torch draws dropout masks one number at a time, uncompiled code takes 16 bits per value from a
+    faster generator, which is seeded from torch's.
     """
     if fraction == 0:
         return values

@@ -1,8 +1,9 @@
 """The token layer, which maps tokens to vectors that do not depend on the sentence: a table, or a character CNN.
 
-The CNN has convolutions over a word's spelling, highway layers, and a projection. It follows Peters et al. (2018) and
-Kim et al. (2015) as implemented in bilm-tf. Matrices are oriented as in the published file: y = x W + b. Shape letters
-in addition to `model.bilm`: W distinct words, c width of a character's embedding, N filters of all widths.
+The CNN has convolutions over a word's spelling, highway layers, and usually a projection, which in models of
+ELMoForManyLangs also reads the word's own embedding. It follows Peters et al. (2018) and Kim et al. (2015) as
+implemented in bilm-tf. Matrices are oriented as in the published file: y = x W + b. Shape letters in addition to
+`model.bilm`: W distinct words, c width of a character's embedding, N filters of all widths.
 """
 
 from collections.abc import Sequence

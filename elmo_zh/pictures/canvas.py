@@ -109,7 +109,7 @@ def add_title(figure: Figure, title: str, lines: Sequence[str]) -> None:
 
 
 def ticks_of_logarithms(low: float, high: float) -> list[float]:
-    """Return round ticks between `low` and `high` on a logarithmic axis, evenly spaced if it spans at most a decade."""
+    """Return round ticks between `low` and `high` on a log axis, in equal steps if it spans at most a decade."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     subs = (1.0, 3.0) if high < 1e4 * low else (1.0,)

@@ -59,7 +59,7 @@ def training_figure(
 
 
 def _draw_perplexity(axes: Axes, lines: Sequence[Mapping[str, Any]], baselines: Mapping[str, Any]) -> None:
-    """Draw the held-out sample's perplexities, except the one before the first step, which is usually far higher."""
+    """Draw the baselines' and the model's held-out perplexities; omit the model's at step 0, usually far higher."""
     samples = [line for line in lines if line.get("heldout_set") == "sample" and line["step"]]
     samples = [line for line in samples if line["heldout_perplexity"] < _MOST_PERPLEXITY]  # false for NaN too
     values = [line["heldout_perplexity"] for line in samples]

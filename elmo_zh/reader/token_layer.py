@@ -1,8 +1,9 @@
 """The vectors of words: from their spelling in character mode, and composed from known words in token mode.
 
-The character CNN has convolutions over a word's spelling, highway layers, and a projection. It follows Peters et al.
-(2018) and Kim et al. (2015) as implemented in bilm-tf. Matrices are as in the published file, y = x W + b. For the
-spelling x_1 .. x_C of a word, embedded in rows of width c, and a filter K of width k:
+The character CNN has convolutions over a word's spelling, highway layers, and usually a projection, which in models of
+ELMoForManyLangs also reads the word's own embedding. It follows Peters et al. (2018) and Kim et al. (2015) as
+implemented in bilm-tf. Matrices are as in the published file, y = x W + b. For the spelling x_1 .. x_C of a word,
+embedded in rows of width c, and a filter K of width k:
 
     r = f(max over places p of sum over i < k of x_{p+i} K_i, plus b)     the largest response; f is relu or tanh
     y = g relu(r W_t + b_t) + (1 - g) r   with   g = sigmoid(r W_c + b_c)     each highway layer

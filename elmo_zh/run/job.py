@@ -373,7 +373,7 @@ class _Task(NamedTuple):
 
 
 def _compute(task: _Task) -> tuple[Json, Files]:
-    """Compute a part and write its files, on whichever machine this is; return what its record needs."""
+    """Compute a part and write its files, on any machine with the same version; return what its record needs."""
     if task.version != __version__:
         message = _("A worker has elmo-zh {version}; expected elmo-zh {expected}. Install that version there.")
         raise ClusterError(message.format(version=__version__, expected=task.version))

@@ -1,9 +1,9 @@
 """Claim the outputs of commands, lock them, and mark folders with what they are.
 
-Locks end with their process. A run's lock is in its own folder. The lock of any other output is in a folder for the
-user's temporary files, under a name made from the output's path, so that nothing is written beside the output; other
-users and other machines do not see the lock. The mark of a folder, `elmo-zh.json`, records its kind, its format, what
-it was made from, and its files (for a run, none).
+Locks end with their process. A run's lock is in its own folder. The lock of any other output is in the user's folder of
+locks, in the temporary folder, under a name made from the output's path, so that nothing is written beside the output;
+other users and other machines do not see the lock. The mark of a folder, `elmo-zh.json`, records its kind, its format,
+what it was made from, and its files (for a run, none).
 """
 
 import errno
@@ -145,7 +145,7 @@ _LARGEST_DIGESTED_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of folder: the files that identify it if it has no mark, and the command that uses it."""
+    """A kind of folder: the files that identify one without a mark, and the command, if any, that uses it."""
 
     files: tuple[str, ...]
     reader: tuple[str, ...] = ()

@@ -115,7 +115,7 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def format_bytes(num_bytes: float) -> str:
-    """Format a size: 13 B, 1.5 kB, 22.0 MB or 3.4 GB."""
+    """Format a size, such as 13 B, 1.5 kB or 22.0 MB."""
     if num_bytes < 1000:
         return f"{num_bytes:.0f} B"
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):

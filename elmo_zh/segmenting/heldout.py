@@ -1,4 +1,4 @@
-"""Last step of the segment stage: choose held-out text by a hash of each paragraph, and take it out of the rest.
+"""Last step of the segment stage: choose held-out text by a hash of each paragraph, and separate it from the rest.
 
 Held-out text has to be new, so near copies among paragraphs are found by MinHash (Broder 1997) over trigrams. A
 signature holds the lowest hash of a paragraph's trigrams for each of 16 hash functions. The fraction of places in which
@@ -29,7 +29,7 @@ _COMPARED = 256
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """Return a signature for each text, which must have no white space; all ASCII digits count as the same one."""
+    """Return each text's signature, zeros if it is short. Texts must have no white space; ASCII digits are equal."""
     lengths = np.array(list(map(len, texts)), np.int64)
     is_long = lengths >= _LEAST_CHARACTERS
     found = np.zeros((len(texts), PLACES), np.uint32)
@@ -160,7 +160,7 @@ def _is_too_long(texts: NDArray[Any], config: TextConfig) -> NDArray[np.bool_]:
 
 
 def _num_needed(texts: NDArray[Any], config: TextConfig) -> int:
-    """Return how many of the lowest texts may be needed."""
+    """Return how many texts, from the lowest key, may be needed."""
     # Each text counts once here, so that the order of the shards makes no difference.
     sentences_before = np.cumsum(texts["sentences"]) - texts["sentences"]
     is_wanted = _in_share(texts, config) | (sentences_before < 2 * _min_sentences(config))

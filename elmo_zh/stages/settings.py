@@ -97,7 +97,7 @@ def _with_real_paths(run: RunDir, config: Config, stages: Collection[Stage]) -> 
 
 
 def find_user_dictionary(run: RunDir, config: Config) -> Path | None:
-    """Return the user dictionary in the settings, if any, or the run's copy if the original no longer exists."""
+    """Return the user dictionary in the settings, or the run's copy if it is gone; raise RunError if both are gone."""
     if not config.text.dictionary:
         return None
     dictionary = Path(config.text.dictionary)
@@ -137,7 +137,7 @@ def model_settings(bundle: "Bundle") -> dict[str, Any]:
 
 
 def _with_room(config: VocabConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter) -> VocabConfig:
-    """Return settings with a larger vocabulary if the bundle's words fill it, unless the user `named` its size."""
+    """Enlarge the vocabulary if the bundle's fills it, unless its size is `named`; without one, raise BundleError."""
     if bundle.vocabulary is None:
         message = _(
             "{path} has no vocabulary, so there are no words to keep. Leave out --init. To start training from the"

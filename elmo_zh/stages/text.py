@@ -1,4 +1,4 @@
-"""The stages that read and write text: segment, vocab, word2vec and encode."""
+"""The stages before training: segment, vocab, word2vec and encode."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ def _shared_folder(sources: Sources) -> Path:
 
 
 def _input_names(sources: Sources, folder: Path) -> dict[str, Path]:
-    """Name the sources relative to their common folder, so that the corpus can be moved."""
+    """Name local sources relative to their common folder, so that the corpus can be moved."""
     return {
         str(source.path.resolve().relative_to(folder)) if source.is_local else source.name: source.path
         for source in sources.sources
@@ -159,7 +159,7 @@ def vocab(context: StageContext) -> StageResult:
 
 
 def _load_given(context: StageContext, source: Path) -> dict[str, int]:
-    """Return words and their lines: a bundle's vocabulary as it is, or a word list prepared as the text is."""
+    """Return words and their line numbers: a bundle's vocabulary as it is, or a word list prepared as the text is."""
     require_files(context.run, [source])
     if context.config.vocab.init:
         return load_words(source)

@@ -263,7 +263,7 @@ class CompareJob:
         }
 
     def make(self, path: Path, work: Work) -> Comparison:
-        """Train and test a model in each setting; write and return the comparison."""
+        """Train and test the models in all settings; write and return the comparison."""
         study, bundle = _Study(self, work), self.embedder.bundle
         comparison = Comparison(
             models=study.models,
@@ -356,7 +356,7 @@ class _Study:
             yield from ((model, share, seed, fold) for seed, fold in runs)
 
     def runs(self) -> list[Run]:
-        """Return the runs of all settings; report the mean score of a model on a share once its runs are complete."""
+        """Return all runs; report each model's mean score for a share of the examples once those runs are complete."""
         settings, runs = list(self.settings()), []
         step = Step(name="compare", compute=self._run, unit="trainings", total=len(settings), in_order=True)
         finished = zip(settings, self._work.run(step, settings), strict=True)
@@ -418,7 +418,7 @@ class _Study:
         return [[dataset.labels[best]] for best in linear.mix(logs, weights).argmax(axis=1)]
 
     def _train(self, dataset: Dataset, model: Model, seed: int) -> Answers:
-        """Train a network; return the labels that it predicts for the test examples."""
+        """Train a network or a CRF; return the labels that it predicts for the test examples."""
         settings = self._job.fit.settings
         word2vec = self._others.get(model.name, self._word2vec) if "word2vec" in model.inputs else None
         assert word2vec is None or isinstance(word2vec, Word2Vec)

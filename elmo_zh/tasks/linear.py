@@ -271,7 +271,7 @@ def fit_linear(features: Features, rows: Numbers, classes: Numbers, num_classes:
 
 
 def predict_rows(model: LinearModel, features: Features, rows: Numbers) -> Floats:
-    """Return the log-probabilities of some examples, float64, shape (N, K)."""
+    """Return the log-probability of each class for the examples in `rows`, float64, shape (N, K)."""
     return model.log_probabilities(features.at(rows, model.grams))
 
 

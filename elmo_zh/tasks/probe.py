@@ -294,7 +294,7 @@ def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -
 
 
 def read_senses(path: Path, texts: Path | None, encoding: str = "auto") -> list[MarkedWord]:
-    """Read the marked words in a file, compressed or not; the texts of a table are in `texts`, by default its folder.
+    """Read the marked words in a file, compressed or not; `texts` is the folder of a table's texts, by default its own.
 
     The file is a tab-separated table with `COLUMNS`, or JSON lines with context (the tokens, where <target> may
     stand for the word), target_word, target_position (from 0) and sense (a string or a list).

@@ -146,7 +146,7 @@ def _rows(prediction: TagPrediction) -> list[PredictedSpan]:
 
 
 def conll_of(prediction: TagPrediction) -> str:
-    """Return a tagged text in CoNLL, with spans marked as in the training data."""
+    """Return a tagged text in CoNLL format, with spans marked as in the training data."""
     tagged = zip(prediction.units, prediction.tags, strict=True)
     return "".join(f"{unit}\t{tag}\n" for unit, tag in tagged) + "\n"
 
@@ -256,7 +256,7 @@ def answer_rows(gold: Answers, answers: Answers, metric: str, labels: Iterable[s
 
     For accuracy: right labels and all labels. For F1 of spans: twice the right spans, and predicted plus true spans;
     the score is the sum of the first column over the sum of the second. For numbers: the true and the predicted number.
-    For macro F1: the true and the predicted class, numbered from 0 in order of name among all `labels`.
+    For macro F1: the true and the predicted class, numbered from 0 by name among `labels` and all that occur.
     """
     numbers = {}
     if metric == "macro_f1":
@@ -296,7 +296,7 @@ def bootstrap_difference(first: Sequence[Rows], second: Sequence[Rows], *, metri
 
 
 def _draw_ratios(models: Sequence[Rows], generator: np.random.Generator) -> Rows:
-    """Return the difference between the scores in each draw; an example drawn k times counts k times.
+    """Return the first model's score minus the second's in each draw; an example drawn k times counts k times.
 
     For each model, `models` holds what each example adds to the numerator and the denominator of each ratio, shape
     (runs, examples, ratios, 2).

@@ -101,7 +101,7 @@ class TrainingState:
         save_tensors(tensors, path)
 
     def resume(self, work: Work) -> list[FinishedPart]:
-        """Load the state after the last finished epoch, and return the finished epochs; none if its file is missing."""
+        """Load the last finished epoch's state, and return the finished epochs; discard them if its file is gone."""
         parts = work.finished(_EPOCHS)
         if parts and parts[-1].file(_STATE).exists():
             self._load(parts[-1].file(_STATE), *parts[-1].value())
@@ -193,7 +193,7 @@ class PreparedTask:
     # Training
 
     def fit(self, work: Work) -> Fitted:
-        """Train with each seed; for a mixture, mix the best network with other models, as judged on held-out labels.
+        """Train with each seed; a mixture adds other models to the best network; held-out labels decide the weights.
 
         Networks that are in the work folder are not trained again.
         """
@@ -365,7 +365,7 @@ class PreparedTask:
         )
 
     def _mix_tagger(self, network: TaskHead, seed: int, work: Work) -> tuple[TaskHead, list[Judged]]:
-        """Train a CRF, and add it to the network with the best weight on dev; return it with both members' figures."""
+        """Train a CRF; return its mixture with the network at the best weight on dev, and both members' figures."""
         settings = replace(self.job.settings, head="linear")
         crf = replace(self, description=replace(self.description, settings=settings))
         linear = crf.train(seed, work.within("crf")).head

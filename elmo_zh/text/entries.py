@@ -1,4 +1,4 @@
-"""Prepare the entries of side files as the text is prepared, and name those that have no effect on it.
+"""Prepare the entries of side files as the text is prepared, and warn of those that have no effect on it.
 
 Side files are user dictionaries, lists of words, vectors and vocabularies of other programs. Text is normalised and
 segmented before anything is looked up in it, so an entry must have the form that the text has by then.

@@ -300,7 +300,7 @@ def _is_mark(character: str) -> bool:
 
 
 def iter_form_edits(form: str, text: str) -> Iterator[Edit]:
-    """Yield an edit for each cluster that a Unicode form changes: a character with those it may be composed with."""
+    """Yield an edit for each cluster (a character and those after it that may join it) that a Unicode form changes."""
     decomposed = _DECOMPOSED[form]
     starts = [index for index, character in enumerate(text) if index == 0 or not _may_join(decomposed, character)]
     for start, end in pairwise([*starts, len(text)]):

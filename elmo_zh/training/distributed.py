@@ -152,7 +152,7 @@ SINGLE_PROCESS = ProcessGroup(Launch())
 
 @contextmanager
 def joined_process_group(launch: Launch) -> Iterator[ProcessGroup]:
-    """Join the process group for the block, then leave it; raise RunError if the connection to other ranks is lost."""
+    """Join the process group for the block; raise RunError for a lost connection or, above rank 0, any ElmoZhError."""
     try:
         _join()
         yield ProcessGroup(launch)

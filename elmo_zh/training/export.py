@@ -173,7 +173,7 @@ def _model_card(run: RunDir, config: Config, source: BundleContent) -> str:
 
 
 def _about(run: RunDir) -> tuple[str, str]:
-    """Return the header and the text of RUN/about.md; without the file, no header and a request to write one."""
+    """Return the header and the text of RUN/about.md; without the file, no header and a request to write the file."""
     if not run.about.exists():
         return "", "(Write purpose, sources and licences of the text into about.md in the run, and export again.)"
     text = "\n".join(iter_lines(run.about)).strip()
@@ -200,7 +200,7 @@ def _rows(train: Mapping[str, Any], source: BundleContent, config: Config) -> It
 
 
 def _describe_text(segment: Mapping[str, Any]) -> str:
-    """Return a table of the sources, of which up to _MOST_SOURCES have a row each, and the size of the text."""
+    """Return a table of the sources, all after the first _MOST_SOURCES in one row, and the text's size, if known."""
     counts, sources, files = (segment.get(name) or {} for name in ("counts", "sources", "inputs"))
     if not counts:
         return "Unknown: the run has no record of its text."

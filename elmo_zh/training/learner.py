@@ -26,7 +26,7 @@ class NotFiniteError(ArithmeticError):
 
 
 def scores_every_word(train: TrainConfig, num_tokens: int) -> bool:
-    """Return whether training uses the full softmax, because the settings say so or sampling would save nothing."""
+    """Return whether training uses the full softmax, because it is set or half the vocabulary would be sampled."""
     return train.softmax == "full" or 2 * train.num_negatives >= num_tokens
 
 

@@ -40,7 +40,7 @@ class Alphabet:
         return self._fill([mark], num_slots)
 
     def is_cut(self, word: str, num_slots: int) -> bool:
-        """Return whether a word has too many characters and will be truncated."""
+        """Return whether a word is too long for the slots and will be truncated."""
         return len(self._content(word)) > num_slots - 2
 
     def _content(self, word: str) -> Sequence[int]:
@@ -121,5 +121,5 @@ class Lexicon:
         return self.alphabet.spell(word, self.num_slots)
 
     def is_cut(self, token: str) -> bool:
-        """Return whether a word has too many characters and will be truncated; False in token mode."""
+        """Return whether a word is too long for the slots and will be truncated; False in token mode."""
         return self.num_slots is not None and self.alphabet.is_cut(token, self.num_slots)

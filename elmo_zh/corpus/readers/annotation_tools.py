@@ -1,8 +1,9 @@
 """Read the output of annotation tools, texts with spans or choices, and leave out rejected and skipped records.
 
 A record with spans is {"text": ..., "entities": [[start, end, type], ...]}, where a span may also be an object with
-start, end and label. CLUENER's records are {"text": ..., "label": {type: {surface: [[start, end], ...]}}}. If the file
-has the text of the spans, this text decides whether `end` is the last character or the one after it.
+start, end and label; other usual keys are read too. CLUENER's records are {"text": ..., "label": {type: {surface:
+[[start, end], ...]}}}. If the file has the text of the spans, this text decides whether `end` is the last character or
+the one after it.
 """
 
 import json

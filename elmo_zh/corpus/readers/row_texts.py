@@ -136,7 +136,7 @@ def _described(columns: Sequence[int], first: Cells, *, has_header: bool, is_rea
 
 
 def _columns(name: str, config: TextConfig, sample: Sequence[Cells]) -> tuple[list[int], bool]:
-    """Return the columns that the user named, else the one that is clearly the text, and whether there is a header."""
+    """Return the named columns or the text column, and whether there is a header; raise CorpusError if none fits."""
     names, header = parse_fields(config.field), [cell.strip() for cell in sample[0]]
     if not names:
         column, has_header = text_column(sample)

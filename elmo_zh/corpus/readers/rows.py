@@ -62,7 +62,7 @@ class Rows:
         self.width = max(map(len, self.sample), default=0)
 
     def names(self, *, has_header: bool) -> list[str]:
-        """Return the fields of JSON, or a name per column: its header if no earlier column has it, else `column N`."""
+        """Return the fields of JSON, or a name per column: its header, or `column N` if that is empty or taken."""
         if not self.is_table:
             return self.sample[0] if self.sample else []
         header = [cell.strip() for cell in self.sample[0]] if has_header and self.sample else []

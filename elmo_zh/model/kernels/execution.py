@@ -150,7 +150,7 @@ def _rows_of(half: int, num_rows: int) -> slice:
 
 
 class _Halves(torch.autograd.Function):
-    """Two halves, each with its own autograd graph, so that the backward pass runs side by side too."""
+    """Two halves of the rows, each with its own autograd graph, so that their backward passes run side by side too."""
 
     @staticmethod
     def forward(ctx: Any, function: RowFunction, num_rows: int, *parameters: Tensor) -> Tensor:
