@@ -47,7 +47,7 @@ def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -
     """Make idle OpenMP threads go to sleep sooner. Call this before torch is imported.
 
     By default, an idle thread of GNU OpenMP spins for milliseconds on a core that the other LM needs
-    (`kernels.execution`). That costs a tenth of a large model's time, and almost half of a small model's. Nothing
+    (`kernels.execution`). That slows down training, especially of small models. Nothing
     changes if the environment already sets GOMP_SPINCOUNT or OMP_WAIT_POLICY.
     """
     if not any(name in environment for name in _SETTINGS):

@@ -104,7 +104,7 @@ def check_strings(
 
 
 def check_tokens(tokens: Any, call: str, name: str, expected: str = "a list of tokens") -> Sequence[str]:
-    """Return one sentence's tokens as a list or tuple; raise TypeError unless they are an iterable of strings."""
+    """Return one sentence's tokens as a list or tuple; raise TypeError for anything else, such as a single string."""
     if not isinstance(tokens, list | tuple):
         found = check_list(tokens, call, name, expected)
         tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(found)

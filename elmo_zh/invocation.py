@@ -49,7 +49,7 @@ _EXTRAS_OF_COMMANDS = {"explore": "explore", "task": "tasks"}
 
 
 def explain_missing(error: ImportError, command: str) -> str:
-    """Return a message that says how to install a package that a command needs, or "" if no extra brings it."""
+    """Return a message that says how to install a package that a command needs, or "" if no extra includes it."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return ""

@@ -120,7 +120,7 @@ def count_parameters(weights: ModelWeights) -> int:
 
 
 def rounded_to_float16(weights: ModelWeights) -> ModelWeights:
-    """Return a model with float32 weights rounded to float16; raise BundleError if a number is too large."""
+    """Return a model with its float32 weights rounded to float16 values; raise BundleError if one is too large."""
     arrays = {}
     for name, array in weights.arrays.items():
         with np.errstate(over="ignore"):

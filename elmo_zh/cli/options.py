@@ -207,7 +207,7 @@ class Common:
 
     @contextmanager
     def claimed(self, *formats: str) -> Iterator[None]:
-        """Reserve the files that a command writes; if `formats` are given, the output must end with one of them."""
+        """Reserve the files that a command writes; if `formats` are given, the output's suffix must be one of them."""
         from elmo_zh.run.tables import require_suffix
 
         with ExitStack() as stack:

@@ -61,7 +61,7 @@ def frequencies(
 ) -> list[Frequency]:
     """Return the frequency of a word in all wanted lines and then, if `by_part`, for each value of the column.
 
-    `lines` has the line number of each occurrence. Values whose lines have no tokens are left out.
+    `lines` has the line number of each occurrence. Values whose wanted lines have no tokens are left out.
     """
     tokens = np.diff(table.ends, prepend=0) * wanted
     sizes = np.bincount(column.codes, tokens, minlength=len(column.values)).astype(np.int64)

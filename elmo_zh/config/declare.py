@@ -1,7 +1,7 @@
 """Declare settings, options of commands and arguments of Python calls, each once.
 
-`declare` makes a field of a dataclass. `values_of` returns its type, default, range and help, which are used to check
-values and to write help texts, the JSON Schema and the pages on settings and commands.
+`declare` makes a field of a dataclass. `values_of` returns each declared field's type, default, range and help, which
+are used to check values and to write help texts, the JSON Schema and the pages on settings and commands.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Words in context: scores of lines and tokens, and indexes of occurrences with the analyses that use them.
 
-This module defines most options of the commands; Python functions share many of their names, defaults and limits.
+This module defines most options of the commands on words in context; Python functions share many of their names,
+defaults and limits.
 """
 
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ class IndexOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubstituteOptions:
-    """The options of `substitutes`: the word to replace, and how to rank the words for its place."""
+    """The options of `substitutes`: the word to replace, how to rank its substitutes, and which to show."""
 
     word: str = declare(..., "Find substitutes for this word, wherever it occurs.", metavar="WORD")
     ranking: str = declare(

@@ -106,7 +106,7 @@ class Clusters:
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """Why a number of clusters was chosen: the candidate with the largest silhouette, or 1 for very few vectors."""
+    """Why a number of clusters was chosen; the candidate has the largest silhouette, or is 1 for very few vectors."""
 
     candidate: int = 1
     silhouette: float = 0.0

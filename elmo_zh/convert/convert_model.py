@@ -1,4 +1,4 @@
-"""Convert another program's model, or a bundle, to any form."""
+"""Convert another program's model, or a bundle, to any `BundleForm`."""
 
 import gzip
 import lzma

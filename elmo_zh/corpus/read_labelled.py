@@ -112,7 +112,7 @@ def iter_pairs(source: Source, reading: Reading) -> Iterator[tuple[str, ...]]:
 def with_field_of_task(source: Source, config: TextConfig, field: str) -> TextConfig:
     """Return settings that read the field a task was trained on, if the source has it.
 
-    Otherwise, or if `config` names a field, return `config`.
+    Otherwise, or if `config` names a field or `field` is a number, return `config`.
     """
     if config.field or not field or field.isdecimal():
         return config

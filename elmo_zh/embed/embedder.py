@@ -130,7 +130,7 @@ class ElmoEmbedder:
             TypeError: If `path` is not a path.
             BundleError: If the folder is not a valid bundle.
             ValueError: If the device has another name.
-            ElmoZhError: If another argument has an invalid value, cuda finds no GPU, or int8 is requested on a GPU.
+            ElmoZhError: If another argument has an invalid value, cuda is requested without a GPU, or int8 on a GPU.
         """
         bundle = load_bundle(find_bundle(path))
         settings: dict[str, Any] = {"unknown": unknown, "dtype": dtype, "user_dictionary": user_dictionary}

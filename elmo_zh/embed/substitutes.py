@@ -194,7 +194,7 @@ class SubstituteFinder:
         return self._composition.row(parts)
 
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> NDArray[np.bool_]:
-        """Mark rows that are not candidates, (N, V): punctuation for words, unless allowed; by pattern, the word."""
+        """Mark rows to leave out, (N, V): punctuation for words, unless allowed; when ranking by pattern, the word."""
         replaces_word = np.array([is_word(word) and not with_punctuation for word in words])
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":

@@ -136,7 +136,7 @@ class TextTokens:
     counts: TokenCounts
 
     def blocks(self) -> Iterator[TextBlock]:
-        """Yield the lines of the parts."""
+        """Yield the lines of the text, one block for each part."""
         return (TextBlock.load(part.file("npz")) for part in self.parts)
 
 

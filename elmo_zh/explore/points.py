@@ -336,7 +336,7 @@ def _by_usage(words: Sequence[WordPoints]) -> Colouring:
 
 
 def agreements(colourings: Mapping[str, Colouring], words: Sequence[WordPoints]) -> dict[str, list[Any]]:
-    """Return, for each kind of label and each word, how well usages agree with labels; None for fewer than two labels.
+    """Return, for each kind of label and each word, how well usages agree with labels; None if these are all equal.
 
     An agreement is the adjusted Rand index (Hubert and Arabie 1985) and the number of labelled occurrences.
     """

@@ -69,7 +69,7 @@ def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _describe(dataset: Any, copied_bytes: int) -> tuple[str, Any]:
-    """Return a dataset's section of the header and its entry: the place of its floats, its strings, or its kind."""
+    """Return a dataset's header section and its entry there: the place of its floats, its strings, or a description."""
     try:
         num_bytes = dataset.nbytes
     except TypeError:

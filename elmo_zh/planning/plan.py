@@ -118,7 +118,7 @@ class Sample:
         return counts, 1.0 if is_whole else reached / size
 
     def _keep(self, line: str, num_bytes: int) -> None:
-        """Keep a line with the current probability, which is halved whenever the sample is full."""
+        """Keep a line with the current probability; while the sample is too large, halve it and the probability."""
         if self._random.random() < self._probability:
             self.lines.append(line)
             self.num_bytes += num_bytes

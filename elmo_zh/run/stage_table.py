@@ -51,7 +51,7 @@ class Stage:
         return {name: value for name, value in settings.items() if self.uses(name) and name not in self.budget}
 
     def budget_settings(self, config: Config) -> dict[str, Any]:
-        """Return the settings that say how far to go."""
+        """Return the settings that only say how long the stage goes on."""
         return {name: value for name, value in _settings_with_effect(config).items() if name in self.budget}
 
 

@@ -16,7 +16,7 @@ _SMALLEST = 1e-300
 
 
 class CRF(nn.Module):
-    """A linear-chain conditional random field (Lafferty et al. 2001), written here as pytorch-crf is unmaintained."""
+    """A linear-chain conditional random field (Lafferty et al. 2001); pytorch-crf would do, but is unmaintained."""
 
     def __init__(self, tags: Sequence[str], *, marks_spans: bool) -> None:
         """Set all scores to 0; with `marks_spans`, the K tags are BIOES tags, so some sequences are forbidden."""

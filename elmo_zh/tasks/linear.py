@@ -4,8 +4,8 @@ ELMo and word2vec vectors are pooled into their mean, standard deviation, maximu
 text. A pair is described by how the features of its texts differ and what they share.
 
 A mixture is the weighted mean of log-probabilities, the logarithm of a product of experts (Hinton 2002): if one expert
-rules out a class, so does the mixture. Members are added one by one, each with the weight that scores best on held-out
-labels.
+rules out a class, so does the mixture. Members are added one by one, each with the weight that gives the mixture the
+best score on held-out labels.
 """
 
 import warnings

@@ -125,12 +125,10 @@ class Fitted:
     """The parts that a task predicts with, and their scores.
 
     Attributes:
-        description: The task's description, with its scores.
-        head: The network, in a mixture for tags with the scores of n-grams; None if a mixture has left it out.
-        linear: The linear models of the mixture.
-        lines: The figures of each epoch, for all seeds.
-        answers: The predicted labels of the development and test examples, by part. In a mixture, linear models
-            predict development examples that they were not fitted on.
+        description: The task's description, with its scores. head: The network (in a mixture for tags, with n-gram
+        scores); None if a mixture has left it out. linear: The linear models of the mixture. lines: The figures of each
+        epoch, for all seeds. answers: The predicted labels of the development and test examples, by part. In a mixture,
+        each development example is predicted by linear models that were not fitted on it.
     """
 
     description: TaskDescription
@@ -263,7 +261,7 @@ class PreparedTask:
         return TrainingState(head, optimizer, choose_lstm_precision(head, training.batch_size))
 
     def _compute_epoch(self, state: TrainingState, seed: int, epoch: int) -> None:
-        """Train for an epoch; add its figures to the state, and keep its weights if no epoch before scored as high."""
+        """Train for an epoch; add its figures to the state, and keep its weights if no earlier epoch scored as high."""
         started = time.perf_counter()
         with self.reporter.progress(
             _("seed {seed}").format(seed=seed), unit="texts", total=len(self.encoded["train"])

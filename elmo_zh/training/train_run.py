@@ -108,7 +108,7 @@ def _choose_computation(
 
 
 def _measured_baselines(store: IdStore, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Return each n-gram baseline's perplexity and bits per character on all held-out text; warn if there is none."""
+    """Return each n-gram baseline's perplexity and bits per character on all held-out text; warn if it is empty."""
     if not len(store.heldout):
         reporter.warn(_("No text was held out, so it is not known how good the model is."))
         return {}

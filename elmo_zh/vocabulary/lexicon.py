@@ -83,7 +83,7 @@ class Lexicon:
         return Lexicon(self.vocabulary, self.num_slots, alphabet=self.alphabet)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        """Return the input ids of text tokens; in character mode, other words get ids of their own."""
+        """Return the input ids of tokens; in character mode, words outside the vocabulary get ids of their own."""
         if self.num_slots is None:
             return self.vocabulary.encode(tokens)
         tokens = [self.alphabet.cut(token, self.num_slots) for token in tokens]

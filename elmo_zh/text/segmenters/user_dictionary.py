@@ -55,7 +55,7 @@ def keep_latin_words(segment: Callable[[str], list[str]]) -> Callable[[str], lis
 
 
 def read_user_dictionary(path: Path, entries: Entries) -> list[DictionaryEntry]:
-    """Return the words of a user dictionary or of a table made by `words`, prepared as the text is.
+    """Return the entries of a user dictionary or of a table made by `words`, their words prepared as the text is.
 
     Raises:
         CorpusError: If the file cannot be read, or is not a user dictionary.
