@@ -45,7 +45,7 @@ class ElmoComponent:
     """
 
     def __init__(self, embedder: ElmoEmbedder, layer: str | int = "average") -> None:
-        """Create the component; `create_component` describes the arguments and the errors."""
+        """Create the component; raise ValueError for a layer that `create_component` does not list."""
         self.layer = check_layers(layer, embedder.num_layers, "ElmoComponent", "layer", among=("average", "top"))
         if self.layer.stacked(embedder.num_layers):
             raise refusal(ValueError, "ElmoComponent", "layer", layer, "one layer, since a token has one vector")

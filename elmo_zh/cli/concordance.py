@@ -1,4 +1,4 @@
-"""The commands of corpus linguistics: words in context, counts, collocates, keywords, and new words."""
+"""The commands for corpus linguistics: words in context, counts, collocates, keywords, and new words."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence

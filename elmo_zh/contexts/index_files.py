@@ -164,7 +164,7 @@ class Column:
 
 
 def split_unit(columns: Mapping[str, Column], name: str) -> tuple[str, str]:
-    """Split a name such as 日期:year or 日期:month into column and unit of time; the unit is "" without one."""
+    """Split 日期:year or 日期:month into column and unit of time; any other name, or one in `columns`, has no unit."""
     match = None if name in columns else re.fullmatch(r"(.+)[:：](year|month)", name)
     return (match[1], match[2]) if match else (name, "")
 

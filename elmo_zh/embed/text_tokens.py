@@ -269,7 +269,7 @@ class Tokeniser:
 
 
 def known_parts(embedder: ElmoEmbedder, word: str) -> list[str]:
-    """Return the known words that stand in for a word outside the vocabulary; empty if it is known or read as <UNK>."""
+    """Return the known words that stand in for an unknown word; empty if the word itself or <UNK> is read instead."""
     vocabulary = embedder.bundle.vocabulary
     is_read = embedder.unknown == "backoff" and vocabulary is not None and embedder.find_unknown([word])[0]
     return vocabulary.find_subwords(word) if vocabulary is not None and is_read else []

@@ -74,7 +74,7 @@ def can_write(text: str) -> bool:
 
 @cache
 def _fonts() -> dict[str, frozenset[int]]:
-    """Return the characters of each font that pictures use: matplotlib's own, and a Chinese one if it is installed."""
+    """Return the characters of each font that pictures use: matplotlib's own and, if installed, a Chinese one."""
     from matplotlib.font_manager import FontProperties, findfont, findSystemFonts, fontManager, get_font
 
     own = findfont(FontProperties())

@@ -207,7 +207,7 @@ def require_unchanged(path: Path) -> None:
 
 
 def changed_files(folder: Path, digests: Mapping[str, str | None]) -> list[str]:
-    """Return the names of the files in a folder that are missing or whose digest is not the recorded one."""
+    """Return the names in `digests` whose files in a folder are missing or differ; None matches any digest."""
     return [
         name
         for name, digest in digests.items()

@@ -171,7 +171,7 @@ def require_files(run: RunDir, paths: Iterable[Path]) -> None:
 
 
 def _require_intact(stage: Stage, run: RunDir, described: Mapping[str, Any]) -> None:
-    """Raise RunError if an input that must be intact has changed since the stage that makes it recorded it.
+    """Raise RunError if an input that must be intact has changed since the stage that wrote it recorded its digest.
 
     `described` has the digests of inputs that are already known.
     """

@@ -153,7 +153,7 @@ def _with_room(config: VocabConfig, bundle: "Bundle", named: Collection[str], re
 def take_model_settings(
     config: ModelConfig, bundle: "Bundle", named: Collection[str], reporter: Reporter
 ) -> ModelConfig:
-    """Return the settings of section model with the bundle's values; raise RunError if those `named` differ."""
+    """Return the settings of section model with the bundle's values; raise RunError if a setting in `named` differs."""
     settings = model_settings(bundle)
     refused = {name: value for name, value in settings.items() if f"model.{name}" in named}
     if changes := _changes("model", config, refused):

@@ -281,7 +281,7 @@ def _right_rows(marked: Sequence[MarkedWord], senses: Sequence[str]) -> Rows:
 
 
 def nearest_senses(marked: Sequence[MarkedWord], vectors: NDArray[np.float32]) -> list[str]:
-    """Return, for each occurrence, the sense of the word's most similar other one; `vectors` has shape (N, D)."""
+    """Return, for each occurrence, the sense of the word's most similar other occurrence, given vectors (N, D)."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     words = np.array([occurrence.word for occurrence in marked])
     nearest = np.zeros(len(marked), np.int64)

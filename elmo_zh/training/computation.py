@@ -60,7 +60,7 @@ def count_numbers(model: ModelConfig, train: TrainConfig, shape: BiLMShape, num_
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """The device, precision, kernel and number of threads that were chosen."""
+    """The device, precision, kernel and number of threads that were chosen, and the version of torch."""
 
     device: str  # cpu or cuda
     precision: str  # Precision of matrix products: float32 or bfloat16

@@ -261,7 +261,7 @@ def run_recurrence(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def run_forward(call: Call) -> Trace:
-    """Run forward and return the trace of both directions."""
+    """Run the forward pass for both directions, and return the trace."""
     inputs, cell, weights = call.inputs, call.cell, call.weights
     D, trace = cell.shape[2], _empty_trace(call)
     bias_plus_one = weights.bias.clone()

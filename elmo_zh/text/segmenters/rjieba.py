@@ -33,7 +33,7 @@ _LATIN_TOKEN = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 
 def build(config: TextConfig, user_dictionary: Path | None) -> Callable[[str], list[str]]:
-    """Return rjieba's segmenter, corrected where it differs from jieba."""
+    """Return rjieba's segmenter, with its two main differences from jieba corrected."""
     try:
         from rjieba import Jieba
     except ImportError:
