@@ -164,7 +164,7 @@ class Column:
 
 
 def split_unit(columns: Mapping[str, Column], name: str) -> tuple[str, str]:
-    """Split 日期:year or 日期:month into column and unit of time; any other name, or one in `columns`, has no unit."""
+    """Split 日期:year or 日期:month into column and unit of time; any other name, or one in `columns`, has unit ""."""
     match = None if name in columns else re.fullmatch(r"(.+)[:：](year|month)", name)
     return (match[1], match[2]) if match else (name, "")
 
