@@ -334,7 +334,7 @@ def common_options(function: Callable[..., Any], *, hides_force: bool = False) -
 
 
 def _name_unread(common: Common, context: click.Context, also_read: Collection[str]) -> None:
-    """Warn of each setting that was given by --set or an option, and that the command does not read."""
+    """Warn about each setting that --set or an option changes but the command does not read."""
     read = {*also_read, *(name.replace("__", ".") for name in context.params if "__" in name)}
     read |= {setting for parameter, names in _READ_WITH.items() if parameter in context.params for setting in names}
     # Segmented text is not prepared; an index, which is read without files, was prepared when it was made.

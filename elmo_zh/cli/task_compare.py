@@ -35,8 +35,8 @@ class CompareOptions:
     )
     vectors: tuple[str, ...] = declare(
         (),
-        "Also compare other vectors, in rows with this name: an array with one row for each example, in the order of"
-        " the files (.npy; not for tag), or vectors of words in word2vec's text format. May be repeated.",
+        "Also compare other vectors, listed in the results as NAME. FILE is an array with one row per example, in the"
+        " order of the data files (.npy; not for tag), or word vectors in word2vec's text format. May be repeated.",
         metavar="NAME=FILE",
     )
     shares: str = declare("1,0.3,0.1", "Train on these fractions of the training examples.", metavar="SHARE,...")

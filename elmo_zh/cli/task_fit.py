@@ -41,8 +41,8 @@ class FitOptions:
     )
     inputs: str = declare(
         "",
-        "Inputs of the network: one or more of word2vec, elmo and characters, separated by commas. Default: elmo;"
-        " word2vec if the model has such vectors; and characters if characters are tagged rather than words.",
+        "Inputs of the network: one or more of word2vec, elmo and characters, separated by commas. Default: elmo, plus"
+        " word2vec if the model has word2vec vectors, plus characters if characters are tagged rather than words.",
         metavar="NAME,...",
     )
 

@@ -327,9 +327,10 @@ def wanted_lines(columns: Mapping[str, Column], num_lines: int, condition: str |
     """Return a mask of the lines that meet a condition such as `year >= 2020 and source ~ news`, bool, shape (L,).
 
     Without a condition, all lines do. The operators are = (or ==) != < <= > >= and ~, which searches for a regular
-    expression. Values are compared by the type of the column: as numbers, as dates, or as text. In a column of text,
-    < <= > >= with a number compare only the cells that are numbers. Cells of another type meet only ~ and, if the value
-    is of another type too, = and !=. Raise ConfigError if the condition is invalid or no line meets it.
+    expression. Values are compared by the type of the column: as numbers, as dates, or as text. In a column of text, <
+    <= > >= with a number compare only the cells that are numbers. In a column of numbers or dates, cells that cannot be
+    parsed meet only ~ and, if the value cannot be parsed either, = and !=. Raise ConfigError if the condition is
+    invalid or no line meets it.
     """
     kept = np.ones(num_lines, np.bool_)
     for quoted, sign, value in _parts(condition) if condition is not None else ():

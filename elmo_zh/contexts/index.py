@@ -35,7 +35,7 @@ from elmo_zh.text.normalise import build_normaliser
 if TYPE_CHECKING:
     from elmo_zh.embed.embedder import ElmoEmbedder
 
-NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word of its texts, as the segmenter splits them.")
+NOT_IN_TEXTS = N_("{word} is not in {path}. Use a word that occurs in its texts, exactly as they are segmented.")
 NO_VECTORS = N_(
     "{path} has no vectors for {word}. An index leaves out punctuation, rare words and some occurrences of frequent"
     " words, or has only the words in --words FILE. Rebuild it with --max-per-word 0 and either a lower --min-count"
@@ -222,7 +222,7 @@ class ContextIndex:
 
     @cached_property
     def normalise(self) -> Callable[[str], str]:
-        """The function that normalises words as the texts were; it leaves words of segmented texts as they are.
+        """The function that normalises a word in the same way as the texts; if they were segmented, it changes nothing.
 
         If the model's text settings cannot be found, it uses the default ones.
         """

@@ -285,7 +285,7 @@ class PairScore(NamedTuple):
     group: str  # the kind of pair, such as a grammatical phenomenon; empty if pairs have no kinds
     first_nats: float
     second_nats: float
-    first_perplexity: float  # ignores length and the spelling of unknown words
+    first_perplexity: float  # per prediction; ignores the spelling of unknown words
     second_perplexity: float
     first_slln_lp: float  # as in LineScore
     second_slln_lp: float

@@ -220,7 +220,7 @@ def _is_output(path: Path, names: Collection[str]) -> bool:
 
 
 def _expand(argument: str) -> list[tuple[Path, bool]]:
-    """Return the path that is named (True), or those that match a glob (False); raise CorpusError if nothing matches."""
+    """Return the path that is named (True) or those that match a glob (False); raise CorpusError if nothing matches."""
     path = Path(argument)
     if path.exists():
         return [(path, True)]

@@ -100,7 +100,9 @@ def iter_pieces(
 
 def describe_cuts(name: str, num_cuts: int) -> str:
     """Return a message saying that long lines or sentences of a text were cut."""
-    message = _("{name}: long lines are read in pieces of at most {longest:,} characters (cuts: {count:,}).")
+    message = _(
+        "{name}: long lines or sentences are read in pieces of at most {longest:,} characters (cuts: {count:,})."
+    )
     return message.format(name=name, longest=LONGEST_SENTENCE, count=num_cuts)
 
 

@@ -27,7 +27,7 @@ def test_an_index_cuts_long_sentences(
     line = "说 很 好 很 好 我们 好" if segmented else "说很好很好。好很好很说好很说"
     path = tmp_path / "a.txt"
     path.write_text(f"好\n{line}\n", encoding="utf-8")
-    with pytest.warns(UserWarning, match=r"a\.txt: long lines are read in pieces of at most 7 characters"):
+    with pytest.warns(UserWarning, match=r"a\.txt: long lines or sentences are read in pieces of at most 7 characters"):
         index = ContextIndex.build(
             ElmoEmbedder.load(model, "cpu"), path, tmp_path / "index", segmented=segmented, min_count=1
         )

@@ -280,7 +280,7 @@ def test_positions_of_browsers(tmp_path: Path, has_surface: bool) -> None:
         del record["label"][0]["text"]
     marked, notes = spans_read(tmp_path, *objects)
     assert (marked == list(NAMES * 4)) == has_surface
-    assert ("positions count UTF-16 units" in notes) == has_surface
+    assert ("positions are counted in UTF-16 code units" in notes) == has_surface
     assert any("wrong for 12 spans" in note for note in notes) == (not has_surface)
 
 

@@ -99,8 +99,8 @@ def refuse_other_formats(name: str, head: str) -> None:
         shown = " ".join(found[0].split())[:40]
         raise CorpusError(
             _(
-                "{name} is in the format of {tool} ({shown}), which task does not read. Convert each text to a line of"
-                " JSON, {example}, with positions counted in characters."
+                "{name} is in {tool} format ({shown}), which the task commands cannot read. Convert each text to a line"
+                " of JSON, {example}, with positions counted in characters."
             ).format(
                 name=name,
                 tool="brat" if brat else "YEDDA",
@@ -120,7 +120,7 @@ class _GivenSpan(NamedTuple):
 
 
 class _Convention(NamedTuple):
-    """Whether `end` is inclusive (`past_end` is 1), and whether positions count UTF-16 units rather than characters."""
+    """Whether `end` is inclusive (`past_end` is 1), and whether positions count UTF-16 code units, not characters."""
 
     past_end: int = 0
     in_utf16: bool = False
@@ -257,14 +257,14 @@ def _find_convention(name: str, spans: Sequence[tuple[str, _GivenSpan]]) -> tupl
         return best, []
     notes = [_("span ends are inclusive")] if best.past_end else []
     if best.in_utf16:
-        notes.append(_("positions count UTF-16 units"))
+        notes.append(_("positions are counted in UTF-16 code units"))
     if votes[best]:
         return best, notes
     if num_astral := sum(bool(_ASTRAL.search(text)) for text, _span in spans):
         notes.append(
             _(
                 "positions are taken to count characters, which may be wrong for {number:,} spans in texts with"
-                " characters such as emoji: if they count UTF-16 units, as browsers do, add the text of each span"
+                " characters such as emoji: if they count UTF-16 code units, as browsers do, add the text of each span"
             ).format(number=num_astral)
         )
     sample = spans[:_SAMPLE_SPANS]

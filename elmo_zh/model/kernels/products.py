@@ -143,7 +143,7 @@ def can_pack(state: Tensor, dtype: torch.dtype) -> bool:
 
 
 def pack(matrix: Tensor, is_packed: bool) -> Tensor:
-    """Prepare a matrix, shape (I, O) or, if it is not packed, (2, I, O), for `multiply`."""
+    """Prepare a matrix for `multiply`, in oneDNN's layout if `is_packed`; shape (I, O), otherwise also (2, I, O)."""
     matrix = matrix.to(computed_dtype(matrix.dtype, matrix.device))
     return packed(matrix) if is_packed else matrix
 
