@@ -64,7 +64,7 @@ def test_which_of_several_files(tmp_path: Path) -> None:
     problems = {
         "none": "no file with the word train in its name",
         "many": "(a.test.csv, b.test.csv)",
-        "brat": "of brat (",
+        "brat": "in brat format (",
     }
     for folder, problem in problems.items():
         given = DataFiles(data=tmp_path / folder)
