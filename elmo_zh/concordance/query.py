@@ -157,7 +157,7 @@ class _Lines:
         self._lines: list[IndexedLine] = []
 
     def add(self, line: IndexedLine, columns: Mapping[str, str], tokenised: TokenisedLine | None) -> None:
-        """Add a line; without tokens, only its columns are kept."""
+        """Add a line; without tokens, only its source and columns are kept."""
         if tokenised is not None:
             self._words.extend([self._numbers.setdefault(token, len(self._numbers)) for token in tokenised.tokens])
             self._spans.append(tokenised.offsets)

@@ -1,4 +1,4 @@
-"""Section text of the settings: how raw text becomes sentences and tokens."""
+"""The `text` section of the settings: how raw text becomes sentences and tokens."""
 
 from dataclasses import dataclass
 

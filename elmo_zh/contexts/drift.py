@@ -66,7 +66,7 @@ class Period:
 
     @cached_property
     def by_lines(self) -> bool:
-        """Whether raw lines count as documents because there are fewer than five documents."""
+        """Whether raw lines count as documents because the period has fewer than five documents."""
         return len(np.unique(_documents(self.index)[self.lines])) < LEAST_DOCUMENTS
 
     @cached_property

@@ -38,7 +38,7 @@ def distinct_rows(vectors: NDArray[np.float16]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
-    """A word's uses in D documents, stored as the sums that all measures are computed from."""
+    """A word's occurrences in D documents, stored as the sums that all measures are computed from."""
 
     # Sum of the unit vectors of each document, float64, shape (D, 2P), or vectors with the same products
     vectors: Vectors

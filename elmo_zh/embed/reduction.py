@@ -25,7 +25,7 @@ class Reduction:
     mix_weights: tuple[float, ...] | None = None  # The factor of each layer in the sum, for layers = mix
 
     def apply(self, activations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Reduce activations (L + 1, n, 2P) to (k, n, 2P) or, for one layer or a mix, (n, 2P); pooling drops n."""
+        """Reduce activations (L + 1, n, 2P) to (n, 2P) or, if layers stay separate, (k, n, 2P); pooling drops n."""
         selected = self._select(activations)
         return selected if self.pool == "none" else pool_tokens(selected, self.pool)
 

@@ -92,8 +92,8 @@ class Substitutes:
 class SubstituteFinder:
     """Finds substitutes with a model.
 
-    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. By pattern, backoff also composes
-    the word's softmax row from any known words in it; without that row, no cosine is added.
+    `unknown` says how a word outside the vocabulary is read, as for `ElmoEmbedder`. In a ranking by pattern, backoff
+    also composes the word's softmax row from any known words in it; without that row, no cosine is added.
 
     Raises BundleError if the bundle has no softmax or no vocabulary.
     """

@@ -109,7 +109,7 @@ class Composition:
 
     @classmethod
     def learn(cls, table: Floats, vocabulary: Vocabulary) -> "Composition":
-        """Learn the map from a table with one row per token of the vocabulary, shape (V, P)."""
+        """Learn the map, given a table with one row per token of the vocabulary, shape (V, P)."""
         words = vocabulary.tokens[len(SPECIALS) :]
         first = min(len(words) // 3, _MOST_LEFT_OUT)
         parts = parts_of(vocabulary, words[first : first + _WORDS_TO_LEARN_FROM])

@@ -214,7 +214,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompareJob:
-    """Trains and tests a model for each setting, and compares the scores."""
+    """Trains and tests models that read ELMo or other inputs, and compares their scores."""
 
     fit: FitJob
     embedder: ElmoEmbedder

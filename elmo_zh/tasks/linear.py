@@ -67,7 +67,7 @@ class Features:
 
     @classmethod
     def of_characters(cls, texts: Texts, grams: Sequence[str] | None = None) -> "Features":
-        """Return 1 + log(count) of each character n-gram, by default those that occur in at least two texts."""
+        """Return 1 + log(count) of character n-grams, by default of those that occur in at least two texts."""
         vectorizer = CountVectorizer(analyzer="char", ngram_range=(1, _LONGEST_GRAM), dtype=np.float32)
         vectorizer.set_params(preprocessor=str.lower, **({"min_df": 2} if grams is None else {"vocabulary": grams}))
         strings = [[text.text for text in column] for column in zip(*texts, strict=True)]

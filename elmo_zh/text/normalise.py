@@ -234,7 +234,7 @@ _SEPARATING = Step(
 
 
 def split_segmented(line: str, config: TextConfig | None = None) -> list[str]:
-    r"""Return the tokens of a line that its user has segmented, as the segmenter whitespace divides it in training.
+    r"""Return the tokens of a line that its user has segmented, as the `whitespace` segmenter divides it in training.
 
     Tokens are separated by U+0020 or, in a line without it, by any white space except no-break spaces. If the settings
     keep white space, only U+0020 separates tokens.

@@ -60,7 +60,7 @@ class TextPreparation:
         return cls(build_normaliser(config), segment, config.split_sentences, keeps_tokens(config))
 
     def report_dictionary(self, path: Path, reporter: Reporter) -> None:
-        """Warn of entries without effect in the user dictionary with which this was built."""
+        """Warn of entries in this preparation's user dictionary that have no effect."""
         entries = Entries(path, self.normalise)
         words = read_user_dictionary(path, entries)
         entries.require_whole({entry.word: entry.line for entry in words}, self.segment)

@@ -125,7 +125,7 @@ def _word2vec(run: RunDir, vocabulary: Vocabulary, start: Start | None) -> NDArr
 
 
 def _epoch_tokens(counts: Sequence[int]) -> int:
-    """Return the number of predictions in one pass over the training text: one per word and per sentence end."""
+    """Return each LM's number of predictions in one pass over the training text: one per word and one per sentence."""
     return sum(counts[2:]) + counts[0]
 
 

@@ -162,7 +162,7 @@ class _Rows:
         self._num_rows = self._num_undecodable = 0
 
     def read(self, file: BinaryIO) -> WordVectors:
-        """Return the vectors of the words in the vocabulary; raise RunError if the file is cut off or unsuitable."""
+        """Return the vectors of the words in the vocabulary; raise RunError if the file is truncated or unsuitable."""
         sample = list(islice(file, _SAMPLE_ROWS))
         sample[:1] = [line.removeprefix(BOM_UTF8) for line in sample[:1]]
         header = _HEADER.fullmatch(sample[0]) if sample and self._dimension != 1 else None

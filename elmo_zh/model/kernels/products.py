@@ -1,6 +1,6 @@
 """Products of many rows with one matrix, which is prepared once for use at every time step, or used as is.
 
-On a CPU, oneDNN's own blocked layout is up to 1.5 times as fast as torch's plain product at the shapes of an LSTM step.
+On a CPU, products in oneDNN's own blocked layout are up to 1.5 times as fast as torch's at the shapes of an LSTM step.
 Without instructions for bfloat16, a CPU multiplies bfloat16 factors as float32 (`computed_dtype`).
 
 The module calls private parts of torch, measured with torch 2.13 (docs/log.md, 2026-11-24; `make bench` shows the rates

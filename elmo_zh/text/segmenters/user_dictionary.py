@@ -24,7 +24,7 @@ _TABLE = "word\t"
 
 
 class DictionaryEntry(NamedTuple):
-    """A word of a user dictionary, with its line, and its frequency and tag in jieba if they are given."""
+    """A word of a user dictionary, with its line and, if given, its frequency and tag."""
 
     line: int
     word: str
