@@ -311,7 +311,8 @@ class EmbedConfig(Section):
     format: str = declare("hdf5", "File format: {choices}.", choices=OUTPUT_FORMATS)
     precision: str = declare(
         "float32",
-        "Precision of matrix products: float32 (exact), or bfloat16 or int8 (CPU only), both faster on newer CPUs.",
+        "Precision of matrix products: float32 (exact), bfloat16, or int8 (on a CPU only); the last two are less exact,"
+        " but faster on newer processors.",
         choices=EMBED_PRECISIONS,
     )
     unknown: str = declare(

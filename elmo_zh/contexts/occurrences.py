@@ -27,12 +27,8 @@ _MOST_PER_SHOWN = 64
 class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
-    text: str
-    start: int
-    end: int
-    tokens: list[str]
-    position: int
-    segmented_as: list[str] | None = None  # by the segmenter, if the sentence was cut so that the word is a token
+    text: str start: int end: int tokens: list[str] position: int segmented_as: list[str] | None = None  # by the
+    segmenter, if the sentence was segmented again to make the word a token
 
     @property
     def word(self) -> str:
@@ -45,7 +41,7 @@ class TokenInSentence:
         return {"text": self.text, "tokens": self.tokens, **place}
 
     def describe_cut(self) -> str:
-        """Return a message about how the sentence was cut so that the word is a token; "" if it was not cut."""
+        """Return a message that the sentence was segmented again to make the word a token; "" if that was not necessary."""
         if self.segmented_as is None:
             return ""
         return _(
@@ -97,7 +93,7 @@ def require_occurrences(
 
 
 def best_occurrence(occurrences: Sequence[TokenInSentence]) -> TokenInSentence:
-    """Return the first occurrence that is a token of the uncut sentence, otherwise the first one."""
+    """Return the first occurrence that is a token without segmenting again, otherwise the first one."""
     return next((place for place in occurrences if place.segmented_as is None), occurrences[0])
 
 
