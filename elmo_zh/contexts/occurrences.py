@@ -27,8 +27,13 @@ _MOST_PER_SHOWN = 64
 class TokenInSentence:
     """A token of a sentence, its offsets in the text, and the sentence's tokens; numbers start at 0."""
 
-    text: str start: int end: int tokens: list[str] position: int segmented_as: list[str] | None = None  # by the
-    segmenter, if the sentence was segmented again to make the word a token
+    text: str
+    start: int
+    end: int
+    tokens: list[str]
+    position: int
+    # The tokens as first segmented, if the sentence was segmented again to make the word a token.
+    segmented_as: list[str] | None = None
 
     @property
     def word(self) -> str:
@@ -41,7 +46,7 @@ class TokenInSentence:
         return {"text": self.text, "tokens": self.tokens, **place}
 
     def describe_cut(self) -> str:
-        """Return a message that the sentence was segmented again to make the word a token; "" if that was not necessary."""
+        """Return a message that the sentence was segmented again to make the word a token; "" if it was not."""
         if self.segmented_as is None:
             return ""
         return _(
