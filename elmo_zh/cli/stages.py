@@ -53,6 +53,7 @@ _corpus_argument = click.argument("corpus", nargs=-1, required=True)
 @click.command()
 @_corpus_argument
 @_run_option
+@shared_options("init")
 @_reading_options
 @shared_options(*ENGINE)
 @common_options
@@ -65,6 +66,7 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
     (.zip, .tar). The format and encoding of each file are detected (docs/corpora.md).
 
     Invisible characters and remnants of markup are removed. RUN/stages/segment.json shows what was cleaned and dropped.
+    With --init, the text is prepared as for that model, and the later stages of the run start from it.
 
     \b
     Example:
@@ -72,11 +74,13 @@ def segment(common: Common, /, corpus: tuple[str, ...]) -> None:
       elmo-zh segment reviews.csv --field title,review --run runs/mine
       zcat news.gz | elmo-zh segment - --encoding gb18030 --run runs/mine
       elmo-zh segment done.txt --run runs/mine --set text.segmenter=whitespace
+      elmo-zh segment statutes.txt --run runs/law --init runs/news/model
       elmo-zh segment my-texts/ --run runs/mine --engine dask --scheduler tcp://192.168.0.1:8786
     """
     from elmo_zh.stages.text import segment as segment_corpus
 
-    _run_stage(common, SEGMENT, partial(segment_corpus, corpus=corpus))
+    changes = starting_from(common, "vocab", "train")
+    _run_stage(common, SEGMENT, partial(segment_corpus, corpus=corpus), changes)
 
 
 @click.command()

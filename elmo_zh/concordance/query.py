@@ -181,7 +181,7 @@ class Query:
     r"""A query of tokens separated by spaces; in a token, * stands for any characters and ? for one.
 
     A string without spaces is found in any segmentation in which it begins and ends at token boundaries:
-    高质量发展 finds 高 质量 发展. A single * stands for one token.
+    高质量发展 finds 高 质量 发展. A * on its own stands for one token.
 
     The query is a list of items: characters, the two wildcards, and ends of tokens. A state is the set of places in
     the list, as the bits of a number, where a search may be after some tokens. Reading a token takes time

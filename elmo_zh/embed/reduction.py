@@ -90,8 +90,8 @@ def pool_spans(
 
     Args:
         vectors: Vectors of n tokens, shape (n, d) or (L + 1, n, d).
-        offsets: First character of each token and the one after its last, integers, shape (n, 2).
-        spans: First character of each of k spans and the one after its last, integers, shape (k, 2); spans may overlap.
+        offsets: Start and end of each token in characters, end exclusive, integers, shape (n, 2).
+        spans: Start and end of each of k spans, in the same way, integers, shape (k, 2); spans may overlap.
 
     Returns:
         float32, shape (k, d) or (L + 1, k, d), zeros for a span without tokens.

@@ -30,9 +30,9 @@ class EmbeddedSentence:
     Attributes:
         vectors: In the `dtype` of the embedder, shape (L + 1, n, 2P), where n is the number of tokens.
         tokens: The n tokens.
-        offsets: First character of each token in the sentence as given, and the one after its last, int32, shape
-            (n, 2). For a sentence given as tokens they refer to the tokens joined by single spaces.
-        is_unknown: True for each token outside the vocabulary in token mode, bool, shape (n,).
+        offsets: Start and end of each token in the sentence as given, in characters, end exclusive, int32, (n, 2).
+            For a sentence given as tokens, positions refer to the tokens joined by single spaces.
+        is_unknown: True for each token outside the vocabulary, bool, shape (n,); all False in character mode.
     """
 
     vectors: Vectors = field(repr=False)

@@ -36,7 +36,7 @@ _Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
 
 
 class _Array(Struct):
-    """A dataset's shape, dtype and first byte, counted in the untrusted file or after the first line of the copy."""
+    """A dataset's shape, dtype and byte offset: in the untrusted file or, if copied, after the copy's first line."""
 
     shape: tuple[_Size, ...]
     dtype: Literal["<f2", "<f4"]

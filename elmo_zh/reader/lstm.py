@@ -95,7 +95,7 @@ class BothWays(NamedTuple):
 
 
 def pack_both_ways(sentences: Sequence[Ids]) -> BothWays:
-    """Pack sentences of word numbers, longest first, with marks at both ends."""
+    """Pack sentences of word numbers for both LMs; they must be sorted, longest first, and have marks at both ends."""
     packed = PackedSentences.of_lengths([len(sentence) for sentence in sentences])
     words = np.stack([packed.pack(sentences), packed.pack([sentence[::-1] for sentence in sentences])])
     places = np.concatenate([np.stack([rows[1:-1], rows[-2:0:-1]]) for rows in packed.rows()], axis=1)

@@ -375,7 +375,7 @@ class _Task(NamedTuple):
 def _compute(task: _Task) -> tuple[Json, Files]:
     """Compute a part and write its files, on any machine with the same version; return what its record needs."""
     if task.version != __version__:
-        message = _("A worker has elmo-zh {version}; expected elmo-zh {expected}. Install that version there.")
+        message = _("A worker has elmo-zh {version}; expected {expected}. Install elmo-zh {expected} on its machine.")
         raise ClusterError(message.format(version=__version__, expected=task.version))
     make_folder(task.result.folder)
     files = Files(task.result)

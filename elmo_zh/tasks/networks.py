@@ -1,6 +1,7 @@
 """The networks for tasks, which score classes or tags, or predict a number.
 
-Most read the inputs [x; ELMo] of each unit of a text; linear taggers read the n-grams around it, and mixtures both.
+Most read the inputs [x; ELMo] of each unit of a text. A linear tagger reads the n-grams around the unit instead; the
+tagger of a mixture reads both.
 
 Shape letters: B texts, T units.
 """

@@ -149,6 +149,12 @@ def test_text_segmented_otherwise_is_refused(base: Path, tmp_path: Path) -> None
     assert elmo_zh("segment", corpus, "--run", run, *settings("text.segmenter=character")).status == 0
     told = elmo_zh("vocab", "--run", run, "--init", base).only_error()
     assert told.startswith(f"{base} was trained on text prepared differently {differences}, ")
+    # The first stage can take over the model's settings, and the other stages then start from it.
+    other = ("--run", tmp_path / "other")
+    options = settings("text.heldout_min_sentences=0")
+    assert elmo_zh("segment", corpus, *other, "--init", base, *options).status == 0
+    words = elmo_zh("vocab", *other).stderr
+    assert f"vocab: words in {base / 'vocab.data'}: " in words
 
 
 # train
