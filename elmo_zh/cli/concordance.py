@@ -135,12 +135,10 @@ def concordance(
         rows.insert(0, ["", *shown[0].figures, "", "", "", ""])
     repeated, context = (query, *files), click.get_current_context()
     following: tuple[str, ...] = ()
-    if "-" in files:
-        pass  # the next command could not read it again
-    elif texts.index is not None and options.like is None:
+    if texts.index is not None and options.like is None:
         typed = typed_options(context, without=_OF_ONE_OUTPUT)
         following = ("concordance", *repeated, *typed, "--like", str(shown[0].number))
-    elif {options.containing, options.usage, options.sample} == {None}:
+    elif "-" not in files and {options.containing, options.usage, options.sample} == {None}:
         following = ("collocates", *repeated, *typed_options(context, without=_OF_ONE_OUTPUT | _OF_LINES))
     counts = {"query": query, "lines": len(matches)}
     table_of_lines = aligned(rows, left=range(len(rows[0]) - 3, len(rows[0])))
