@@ -354,7 +354,7 @@ class Elmo(nn.Module):
         return {"elmo_representations": representations, "mask": mask.unflatten(0, leading)}
 
     def _check_ids(self, inputs: Tensor, word_inputs: Tensor | None) -> None:
-        """Raise ValueError if ids were made for the other mode or number of slots, or are out of range."""
+        """Raise ValueError if ids were made for the other mode or another number of slots, or are out of range."""
         module = self._elmo_lstm
         characters = module.bilm.shape.characters
         kind = f"character ids, shape (sentences, words, {characters.num_slots})" if characters else "word ids"

@@ -1,4 +1,4 @@
-"""The two terms of a word's exact cost: the log-sum over the whole vocabulary, and the word's own score."""
+"""The two terms of a word's exact cost: the log-sum-exp over the whole vocabulary, and the word's own score."""
 
 from functools import partial
 

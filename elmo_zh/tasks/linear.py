@@ -284,7 +284,7 @@ def held_out_folds(dataset: Dataset, rows: Numbers, seed: int) -> Numbers:
 
 
 def mix(logs: Mapping[Any, Floats], weights: Mapping[Any, float]) -> Floats:
-    """Return the log-probabilities of a mixture of the classifiers that have weights, float64, shape (N, K)."""
+    """Return log-probabilities, float64, (N, K): the weighted sum of `logs` over the names in `weights`, normalised."""
     mixed: Floats = log_softmax(sum(weight * logs[name] for name, weight in weights.items()), axis=1)
     return mixed
 
