@@ -196,8 +196,8 @@ class SubstituteFinder:
     def _left_out(self, words: Sequence[str], ranking: str, *, with_punctuation: bool) -> NDArray[np.bool_]:
         """Mark the candidates to leave out for each token, bool, shape (N, V).
 
-    These are punctuation, if the token is a word and unless allowed; and by pattern, the token itself.
-    """
+        These are punctuation, if the token is a word and unless allowed; and by pattern, the token itself.
+        """
         replaces_word = np.array([is_word(word) and not with_punctuation for word in words])
         left_out = replaces_word[:, None] & self._is_punctuation
         if ranking == "pattern":
