@@ -250,7 +250,8 @@ class TrainConfig(Section):
     )
     max_minutes: float = declare(
         0.0,
-        "Stop after this many minutes, with a checkpoint and final figures; the same command continues. 0: no limit.",
+        "Stop after this many minutes, with a checkpoint and final figures; repeat the command to continue."
+        " 0: no limit.",
         least=0,
         free=True,
     )

@@ -176,7 +176,7 @@ def _try_lines(lines: Sequence[str], config: Config) -> Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """The numbers of distinct and frequent words, and the fractions of the text that the `ranks` most frequent words cover."""
+    """The numbers of distinct and frequent words, and the fractions of the text that the `ranks` first words cover."""
 
     distinct: float
     frequent: float

@@ -251,7 +251,7 @@ class PreparedTask:
         return state
 
     def _initial_state(self, seed: int) -> TrainingState:
-        """Build a network, for a mixture its BiLSTM, with initial weights drawn from a seed."""
+        """Return the state before training, with a network (for a mixture, its BiLSTM) initialised from a seed."""
         torch.manual_seed(seed)
         settings, training = self.description.settings, self.job.training
         settings = replace(settings, head="bilstm") if settings.head == "mixture" else settings

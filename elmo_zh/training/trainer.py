@@ -110,7 +110,7 @@ class Trainer:
             self._save_checkpoint(figures=self._evaluate_sample() if is_out_of_time else None, interrupted=True)
         if not is_out_of_time:
             raise SystemExit(128 + reason)
-        message = _("Stopped after train.max_minutes = {minutes:g}. The same command continues from step {step:,}.")
+        message = _("Stopped after train.max_minutes = {minutes:g}. Repeat the command to continue from step {step:,}.")
         self.reporter.note(message.format(minutes=self.config.max_minutes, step=self.step))
 
     def _rate_last_checkpoint(self) -> None:
