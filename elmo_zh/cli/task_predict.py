@@ -104,7 +104,6 @@ def _write_predictions(
 def _iter_texts(
     common: Common, task: "TaskModel", files: tuple[str, ...], reading: Reading
 ) -> Generator[tuple[str, ...]]:
-    from elmo_zh.corpus.content import UnsuitableError
     from elmo_zh.corpus.input_texts import input_text, opened_inputs
     from elmo_zh.corpus.read_labelled import iter_pairs, with_field_of_task
 
@@ -114,14 +113,11 @@ def _iter_texts(
     reading = replace(reading, format=kind, task_columns=columns)
     with opened_inputs(files, common.console) as opened:
         for source in opened.sources:
-            text = input_text(source, with_field_of_task(source, config, next(iter(columns), "")))
-            try:
-                if reading.num_texts == 2:
-                    yield from iter_pairs(source, reading)
-                else:
-                    yield from ((record.line,) for record in text.records(common.console))
-            except UnsuitableError as error:
-                text.skip(error, common.console)
+            if reading.num_texts == 2:
+                yield from input_text(source, config).if_text(iter_pairs(source, reading), common.console)
+            else:
+                text = input_text(source, with_field_of_task(source, config, next(iter(columns), "")))
+                yield from ((line,) for line in text.lines_if_text(common.console))
 
 
 @click.command()

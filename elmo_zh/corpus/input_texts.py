@@ -1,14 +1,14 @@
 """Read texts as numbered lines, for example to embed or search them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from elmo_zh.errors import CorpusError
 from elmo_zh.language import _
 from elmo_zh.run.files import file_digest
 from elmo_zh.run.reporter import Reporter
+
+Item = TypeVar("Item")
 
 
 class Member(msgspec.Struct):
@@ -133,8 +135,12 @@ class InputText:
 
     def records_if_text(self, reporter: Reporter) -> Iterator[Record]:
         """Yield the records; if the file cannot be read as text, warn, or raise the error if the user named it."""
+        return self.if_text(self.records(reporter), reporter)
+
+    def if_text(self, items: Iterable[Item], reporter: Reporter) -> Iterator[Item]:
+        """Yield items read from the file; if it is not text, warn, or raise the error if the user named it."""
         try:
-            yield from self.records(reporter)
+            yield from items
         except UnsuitableError as error:
             self.skip(error, reporter)
 

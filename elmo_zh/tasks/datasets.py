@@ -149,7 +149,9 @@ def split_into_folds(dataset: Dataset, num_folds: int, seed: int, limit: int | N
                 ).format(folds=num_folds, number=f"{len(np.unique(place)):,}")
             )
         is_dev = place[others] <= distinct[max(1, round(HELD_OUT_FRACTION * len(distinct))) - 1]
-        train = choose_rows(dataset.examples, others[~is_dev], limit or len(others), seed)
+        train = others[~is_dev]
+        if limit is not None:
+            train = choose_rows(dataset.examples, train, limit, seed)
         splits.append(Split(train, others[is_dev], np.flatnonzero(fold_of == fold)))
     return splits
 

@@ -107,7 +107,10 @@ def test_shared_contexts_change_no_cost(
     [
         (["--pairs", "good"], "--pairs 'good'"),
         (["--pairs", "good,bad", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], "--pairs and --engine"),
-        (["--pairs", "good,worse"], "has no column or field worse; besides the first sentence it has: bad, kind"),
+        (
+            ["--pairs", "good,worse"],
+            "record 1 has no column or field worse; besides the first sentence it has: bad, kind",
+        ),
     ],
 )
 def test_wrong_pairs_are_one_line(scored_model: Path, arguments: list[str], message: str) -> None:

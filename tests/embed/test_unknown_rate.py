@@ -73,6 +73,7 @@ def test_the_first_call_with_unknown_words_warns_at_its_line(
     [warning] = warnings_of(lambda: attempt(embedder))
     assert warning.category is UnknownWordsWarning
     assert str(warning.message).startswith("100.0% of the 20 tokens, such as ")
+    assert ", are outside the model's vocabulary; " in str(warning.message)
     assert warning.filename == __file__
     assert warnings_of(lambda: attempt(embedder)) == []
 
