@@ -47,7 +47,7 @@ UNKNOWN_SEGMENTER = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """How a model was trained: its run, the first few source names, the number of sources, and the date (ISO 8601)."""
+    """The training of a model: its run, the first few source names, the number of sources, and the date (ISO 8601)."""
 
     run: str = ""
     corpus: Sequence[str] = ()

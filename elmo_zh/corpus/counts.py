@@ -42,7 +42,7 @@ def _add_to(kinds: dict[str, Found], kind: str, characters: int, example: str, c
 
 
 class Form(msgspec.Struct):
-    """How files were read (format, encoding, and the field or column with the text), and their number."""
+    """A way in which files were read: their format, encoding, and field or column with the text; and their number."""
 
     format: str
     encoding: str

@@ -7,7 +7,7 @@ from elmo_zh.config.declare import declare
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
-    """How much of the corpus a plan reads, and whether it includes training."""
+    """The limits of a plan: how much of the corpus it reads, and whether it includes training."""
 
     seconds: float = declare(
         20, "Time limit in seconds for each of two steps: reading the corpus, and segmenting the sample.", least=1

@@ -20,7 +20,7 @@ _helper: ThreadPoolExecutor | None = None
 
 
 class _Share(threading.local):
-    """How many threads this thread and its helper may use together; 0 stands for torch's thread count."""
+    """The number of threads that this thread and its helper may use together; 0 stands for torch's thread count."""
 
     both: int = 0
 
